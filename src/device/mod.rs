@@ -310,11 +310,13 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// Computes y = alpha x + beta y for vectors of two precisions; with beta = 0 the old y is not read.
     fn convert<A: Scalar, B: Scalar>(
         &self,
-        alpha: f64,
-        x: &Self::Vector<A>,
-        beta: f64,
-        y: &mut Self::Vector<B>,
-    ) -> Result<()>;
+        _alpha: f64,
+        _x: &Self::Vector<A>,
+        _beta: f64,
+        _y: &mut Self::Vector<B>,
+    ) -> Result<()> {
+        Err(Error::setting("device", self.name(), "it does not convert vectors to another precision"))
+    }
 
     /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the
     /// element of `parts` that belongs to the chunk, on the threads of the host that serve this

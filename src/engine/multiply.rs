@@ -78,10 +78,9 @@ impl Multiply {
         let Multiply { matrix, order, changing, mut run } = self;
         let (device, backend) = run.open(None)?;
         let (precision, columns) = (run.request.precision, run.request.columns);
-        let csr = match precision.narrow_values() {
-            _ if changing => without_values(&matrix.csr, &backend, precision)?,
-            true => Arc::new(matrix.csr.to_f32()),
-            false => Arc::clone(&matrix.csr),
+        let csr = match changing {
+            true => without_values(&matrix.csr, &backend, precision)?,
+            false => matrix.csr.narrowed(precision.narrow_values()),
         };
         let choosing = run.choosing;
         let wanted = BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };

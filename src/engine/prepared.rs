@@ -434,21 +434,23 @@ impl Prepared {
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         // Chosen again, for the new values, if another solve has several columns.
-        // A thread that must not wait for several devices is refused before anything is freed.
-        let turn = self.seats.are_several().then(turn).transpose()?;
-        (self.several, self.columns, self.is_stale) = (None, 1, true);
+        (self.several, self.columns) = (None, 1);
         self.label_checkpoints(1);
         let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
         let rebuilt = match &mut self.seats {
-            Seats::One(seat) => seat.rebuild(&self.devices[0], matrix),
-            Seats::Several(team) => {
+            Seats::One(seat) => {
+                self.is_stale = true;
+                seat.rebuild(&self.devices[0], matrix)
+            }
+            // A thread that must not wait for several devices is refused before anything is freed.
+            Seats::Several(team) => turn().and_then(|turn| {
+                self.is_stale = true;
                 // The old operators are freed first: memory need not hold both.
                 team.clear();
                 let (ordered, phases) = (&self.recipe.ordered, Phases::default());
-                let turn = turn.as_ref().ok_or_else(|| Error::setting("matrix", "", UPDATE_AGAIN));
-                turn.and_then(|turn| spread::build(turn, &self.devices, &self.settings, ordered, phases))
-                    .map(|built| *team = built)
-            }
+                *team = spread::build(&turn, &self.devices, &self.settings, ordered, phases)?;
+                Ok(())
+            }),
         };
         if let Err(error) = rebuilt {
             self.settings.matrix = before;

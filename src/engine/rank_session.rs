@@ -41,7 +41,7 @@ impl<D: Local + Pick<T>, T: Scalar> Own<D, T> {
         let (precision, columns) = (settings.run.request.precision, settings.run.request.columns);
         let narrow = precision.narrow_values();
         let exact = Arc::new(matrix.rows.own_block()?);
-        let csr = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
+        let csr = exact.narrowed(narrow);
         let size = device.gpu_size().without_shared_launches();
         let context = Context { precision, size, choosing: Choosing::Model, columns };
         let phases = &mut settings.run.phases;
@@ -57,10 +57,7 @@ impl<D: Local + Pick<T>, T: Scalar> Own<D, T> {
         let later = ForColumns {
             auto: ordered,
             size,
-            matrix: Box::new(move || {
-                let exact = rows.own_block()?;
-                Ok(Arc::new(if narrow { exact.to_f32() } else { exact }))
-            }),
+            matrix: Box::new(move || Ok(Arc::new(rows.own_block()?).narrowed(narrow))),
             reserve: reserve.vectors / columns.max(1) as u64,
         };
         let operator = later.after(operator, &backend);

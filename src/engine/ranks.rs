@@ -148,9 +148,7 @@ impl Plan {
 /// Returns the rows of the square blocks that the matrix consists of, so that backends of all ranks can store
 /// blocks; 1 if there are none.
 fn unknowns_of_a_node(matrix: &Csr) -> usize {
-    let blocks = Blocks::sampled(matrix);
-    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
-    square.min_by_key(|block| block.bytes).map_or(1, |block| block.size[0])
+    Blocks::sampled(matrix).square().unwrap_or(1)
 }
 
 fn common_multiple(a: usize, b: usize) -> usize {

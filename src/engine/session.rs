@@ -166,13 +166,11 @@ fn build<D: Pick<T>, T: Scalar>(
                 Err(Error::Gpu(GpuError::DeviceMemory { .. })) if residuals.take().is_some() => build()?,
                 built => built?,
             };
-            let (precision, again) = (*precision, exact.clone());
+            let (narrow, again) = (precision.narrow_values(), Arc::clone(&exact.csr));
             let later = ForColumns {
                 auto: ordered.clone(),
                 size: device.gpu_size().without_shared_launches(),
-                matrix: Box::new(move || {
-                    Ok(narrowed(precision, &again).unwrap_or_else(|| Arc::clone(&again.csr)))
-                }),
+                matrix: Box::new(move || Ok(again.narrowed(narrow))),
                 reserve: reserve.vectors / (*columns).max(1) as u64,
             };
             let a = later.after(a, backend);

@@ -128,6 +128,11 @@ impl Csr {
         Csr { pattern: Arc::clone(&self.pattern), values }
     }
 
+    /// Returns the matrix with its values in single precision if `narrow`, or else itself.
+    pub(crate) fn narrowed(self: &Arc<Csr>, narrow: bool) -> Arc<Csr> {
+        if narrow { Arc::new(self.to_f32()) } else { Arc::clone(self) }
+    }
+
     /// Returns the matrix with a 1 in place of each value; no values are stored, and the pattern is shared.
     pub(crate) fn without_values(&self) -> Csr {
         Csr { pattern: Arc::clone(&self.pattern), values: Values::Ones }

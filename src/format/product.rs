@@ -29,10 +29,10 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Returns the rows; none if the values have another type.
-    pub(crate) fn of(matrix: &'a Csr) -> Option<Rows<'a>> {
-        let Values::F64(values) = matrix.values() else { return None };
-        Some(Rows { matrix, columns: matrix.col_indices(), values })
+    /// Returns the rows of a matrix, whose values must be in double precision.
+    pub(crate) fn of(matrix: &'a Csr) -> Rows<'a> {
+        let Values::F64(values) = matrix.values() else { panic!("the values are in double precision") };
+        Rows { matrix, columns: matrix.col_indices(), values }
     }
 
     /// Returns the columns and values of a row.
@@ -67,9 +67,7 @@ impl RowSum<'_> {
             }
         }
     }
-}
 
-impl RowSum<'_> {
     /// Adds an entry in a column that the row does not have yet.
     pub(crate) fn push(&mut self, column: u32, value: f64) {
         self.entries.push((column, value));
@@ -159,24 +157,24 @@ fn joined((rows, cols): (usize, usize), made: Vec<Made>) -> Result<Csr> {
 }
 
 impl Csr {
-    /// Returns the product of two matrices. The order of the matrices must fit.
+    /// Returns the product of two matrices in double precision, whose sizes must fit.
     pub(crate) fn times(&self, b: &Csr) -> Result<Csr> {
         assert_eq!(self.cols(), b.rows(), "the columns of the first matrix are the rows of the second");
         let work = |row: usize| self.row_columns(row).iter().map(|&j| b.row_range(j as usize).len()).sum();
-        let size = (self.rows(), b.cols());
-        match (Rows::of(self), Rows::of(b)) {
-            (Some(a_rows), Some(b_rows)) => made_by_rows(size, work, |row, sum| {
-                for (j, a) in a_rows.row(row) {
-                    b_rows.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
-                }
-            }),
-            _ => made_by_rows(size, work, |row, sum| {
-                for (j, a) in self.row(row) {
-                    b.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
-                }
-            }),
-        }
+        let (a_rows, b_rows) = (Rows::of(self), Rows::of(b));
+        made_by_rows((self.rows(), b.cols()), work, |row, sum| {
+            for (j, a) in a_rows.row(row) {
+                b_rows.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
+            }
+        })
     }
+}
+
+/// Returns the matrix with values in double precision.
+#[cfg(test)]
+pub(crate) fn in_double(matrix: Csr) -> Csr {
+    let values = (0..matrix.nnz()).map(|at| matrix.values().get(at)).collect();
+    Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).unwrap()
 }
 
 #[cfg(test)]
@@ -198,8 +196,7 @@ mod tests {
     #[test]
     fn a_product_has_the_sums_of_its_definition_in_rows_that_are_sorted() {
         for name in ["poisson2d:9x7", "hex27:3x3x3,dof=3", "rmat:scale=7,edges=600", "banded:n=60,half=4"] {
-            let Ok(loaded) = source::load(name) else { panic!("{name}") };
-            let a = Arc::new(loaded.matrix);
+            let a = Arc::new(in_double(source::load(name).unwrap().matrix));
             let b = a.transposed().unwrap();
             let c = a.times(&b).unwrap();
             // The pattern is checked here.

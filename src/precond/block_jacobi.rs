@@ -86,9 +86,7 @@ impl Construction for Row {
 
 /// Chooses the block size for the matrix; see the module.
 fn best_size(matrix: &Csr) -> u64 {
-    let blocks = Blocks::sampled(matrix);
-    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
-    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0] as u64)
+    Blocks::sampled(matrix).square().map_or(UNBLOCKED, |size| size as u64)
 }
 
 /// Returns the number of rows of a block, estimated if it depends on the matrix.

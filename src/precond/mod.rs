@@ -143,8 +143,8 @@ impl Preconditioner {
         settled
     }
 
-    /// Sets the parameters that depend on the matrix and on the method. `linear` is whether the method relies
-    /// on the linearity of the preconditioner, so that its rounding adds up.
+    /// Sets the parameters that depend on the matrix and on the method. `linear` is whether the rounding of
+    /// the preconditioner adds up in the method.
     pub(crate) fn settle_for(&self, matrix: &Csr, linear: bool) -> Preconditioner {
         let mut settled = self.settle(matrix);
         if linear && settled.params.word("precision") == Some("auto") {

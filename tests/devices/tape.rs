@@ -188,16 +188,6 @@ impl Device for Tape {
         unreachable!("no recorded step has dense products")
     }
 
-    fn convert<A: Scalar, B: Scalar>(
-        &self,
-        _: f64,
-        _: &Self::Vector<A>,
-        _: f64,
-        _: &mut Self::Vector<B>,
-    ) -> Result<()> {
-        unreachable!("no solve without a preconditioner converts vectors")
-    }
-
     fn copy_columns<T: Scalar>(&self, _: &Numbered<T>, _: &mut Numbered<T>, _: &[[u32; 2]]) -> Result<()> {
         unreachable!("no recorded step copies columns")
     }

@@ -42,7 +42,6 @@ mod steps;
 use super::sweep::{MAX_DOTS, MAX_NUMBERS};
 use super::{Addend, Device, Kept, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
-use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
 use beside::Beside;
@@ -623,25 +622,6 @@ impl Device for Cuda {
         pairs: &[[u32; 2]],
     ) -> Result<()> {
         self.copy_columns_of(from, to, pairs)
-    }
-
-    /// Computes on the host: no preconditioner of a GPU needs it yet.
-    fn convert<A: Scalar, B: Scalar>(
-        &self,
-        alpha: f64,
-        x: &CudaVector<A>,
-        beta: f64,
-        y: &mut CudaVector<B>,
-    ) -> Result<()> {
-        let (mut from, mut to): (Vec<A>, Vec<B>) = (zeros(x.n * x.k)?, zeros(y.n * y.k)?);
-        check_length("convert", to.len(), from.len())?;
-        self.download(x, &mut from)?;
-        self.download(y, &mut to)?;
-        for (y, x) in to.iter_mut().zip(&from) {
-            let product = alpha * x.to_f64();
-            *y = B::from_f64(if beta == 0.0 { product } else { product + beta * y.to_f64() });
-        }
-        self.upload(&to, y)
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {

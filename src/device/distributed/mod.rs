@@ -314,16 +314,6 @@ impl<D: Local> Device for Distributed<D> {
         self.local.copy_columns(from, to, pairs)
     }
 
-    fn convert<A: Scalar, B: Scalar>(
-        &self,
-        alpha: f64,
-        x: &D::Vector<A>,
-        beta: f64,
-        y: &mut D::Vector<B>,
-    ) -> Result<()> {
-        self.local.convert(alpha, x, beta, y)
-    }
-
     fn each_chunk<A: Send, B: Send>(
         &self,
         data: &mut [A],

@@ -35,11 +35,10 @@ pub(in crate::engine) fn kept_operator<D: Local + Pick<T>, T: Scalar>(
 ) -> Result<(KeptOperator<D, T>, Chosen)> {
     let rounding = profile::begin(Phase::Build);
     let narrow = order.precision.narrow_values();
-    let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+    let matrix = exact.narrowed(narrow);
     drop(rounding);
     let exact = Arc::clone(exact);
-    let again: MatrixAgain =
-        Box::new(move || Ok(if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) }));
+    let again: MatrixAgain = Box::new(move || Ok(exact.narrowed(narrow)));
     let matrix = (&matrix, again);
     let Some(rows) = rows else {
         let (operator, chosen) = operator(held, order, matrix, vectors, phases)?;

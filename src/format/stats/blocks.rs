@@ -67,6 +67,12 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// Returns the size of the square blocks that move the fewest bytes; none if single entries move fewer.
+    pub(crate) fn square(&self) -> Option<usize> {
+        let fewer = |b: &&Block| b.size[0] == b.size[1] && b.bytes < self.csr_bytes;
+        self.all.iter().filter(fewer).min_by_key(|b| b.bytes).map(|b| b.size[0])
+    }
+
     /// Returns the value for blocks that were not counted.
     pub(super) fn unknown(matrix: &Csr) -> Blocks {
         let none = Blocks::from_counts(matrix, &Counts::default());

@@ -174,18 +174,27 @@ pub(super) fn aggregates(strong: &Csr, norms: &Norms<'_>) -> Aggregates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::product::in_double;
     use crate::source;
 
     fn strong(name: &str, block: usize) -> (Csr, Norms<'static>) {
-        let matrix: &'static Csr = Box::leak(Box::new(source::load(name).unwrap().matrix));
+        of_matrix(in_double(source::load(name).unwrap().matrix), block)
+    }
+
+    fn of_matrix(matrix: Csr, block: usize) -> (Csr, Norms<'static>) {
+        let matrix: &'static Csr = Box::leak(Box::new(matrix));
         let norms = Norms::of(matrix, block).unwrap();
         (norms.strong(0.08).unwrap(), norms)
     }
 
     #[test]
     fn no_two_roots_are_within_two_connections_and_every_vertex_is_near_one() {
-        for name in ["poisson2d:37x29", "poisson3d:9x8x10", "rmat:scale=8,edges=900"] {
-            let (strong, _) = strong(name, 1);
+        // A A' is a symmetric graph with hubs.
+        let hubs = in_double(source::load("rmat:scale=9,edges=900").unwrap().matrix);
+        let hubs = hubs.times(&hubs.transposed().unwrap()).unwrap();
+        let meshes = ["poisson2d:37x29", "poisson3d:9x8x10"].map(|name| (name, strong(name, 1)));
+        for (name, (strong, _)) in meshes.into_iter().chain([("hubs", of_matrix(hubs, 1))]) {
+            assert!(strong.nnz() > 2 * strong.rows(), "{name}: {}", strong.nnz());
             let found = roots(&strong, |_| true);
             let mut near = vec![0; strong.rows()];
             for &root in &found {
@@ -214,12 +223,15 @@ mod tests {
 
     #[test]
     fn aggregates_do_not_depend_on_the_number_of_threads() {
-        let (strong, norms) = strong("poisson2d:120x110", 1);
-        let of = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| aggregates(&strong, &norms).of)
-        };
-        let one = of(1);
-        assert!((2..5).all(|threads| of(threads) == one));
+        // The second graph is not symmetric.
+        for name in ["poisson2d:120x110", "rmat:scale=14,edges=60000"] {
+            let (strong, norms) = strong(name, 1);
+            let of = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| aggregates(&strong, &norms).of)
+            };
+            let one = of(1);
+            assert!((2..5).all(|threads| of(threads) == one), "{name}");
+        }
     }
 }

@@ -153,10 +153,7 @@ impl<D: Device> Builder<'_, D> {
     where
         D: Pick<S>,
     {
-        let matrix = match size_of::<S>() == size_of::<f32>() {
-            true => Arc::new(matrix.to_f32()),
-            false => Arc::clone(matrix),
-        };
+        let matrix = matrix.narrowed(size_of::<S>() == size_of::<f32>());
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
         let size = self.device.gpu_size().without_shared_launches();
         let choice = auto.settle_columns(&matrix, size_of::<S>(), &size, self.columns)?;
@@ -330,6 +327,25 @@ impl<D: Device, S: Scalar> Smoothed<D, S> {
     }
 }
 
+impl<D: Device, S: Scalar> Smoothed<D, S> {
+    /// Returns the cost of `first` first steps and `further` further ones for `k` columns, and of `products`
+    /// products with the matrix and these sweeps in addition.
+    fn cost(&self, k: usize, (first, further, products): (u64, u64, u64), sweeps: &[Formula]) -> Cost {
+        let bytes = |sweep: &Formula| sweep.bytes(self.n, k, size_of::<S>());
+        let (a, steps) = (self.a.cost_of(k), u64::from(self.smoother.step.is_some()) * (first + further));
+        let times = steps + further + products;
+        let smoothing =
+            first * bytes(&START) + further * (bytes(&AGAIN) + bytes(&ADD)) + steps * bytes(&STEP);
+        let others: u64 = sweeps.iter().map(bytes).sum();
+        // About two operations for each element of a sweep.
+        let passes = first + 2 * further + 2 * steps + sweeps.len() as u64;
+        Cost {
+            bytes: times * a.bytes + smoothing + others,
+            flops: times * a.flops + 2 * passes * (self.n * k) as u64,
+        }
+    }
+}
+
 impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
     fn shape(&self) -> (usize, usize) {
         let n = self.levels.first().map_or(self.rows_of_last, |level| level.matrix.n);
@@ -358,21 +374,25 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
         let (width, n) = (size_of::<S>(), self.shape().0);
         let mut total =
             Cost { bytes: (2 * n * k * (size_of::<T>() + width)) as u64, flops: 2 * (n * k) as u64 };
-        let mut visits = 1;
-        for (at, level) in self.levels.iter().enumerate() {
-            visits *= if self.shape.twice && at > 0 { 2 } else { 1 };
-            let (a, n) = (level.matrix.a.cost_of(k), level.matrix.n);
-            let [p, r] = [&level.prolongator, &level.restriction].map(|operator| operator.cost_of(k));
-            let steps = [&START, &STEP, &RESIDUAL, &AGAIN, &STEP, &ADD];
-            let sweeps: u64 = steps.iter().map(|sweep| sweep.bytes(n, k, width)).sum();
-            let degree = self.shape.degree;
-            total.bytes += visits * (2 * degree * a.bytes + p.bytes + r.bytes + sweeps);
-            total.flops += visits * (2 * degree * a.flops + p.flops + r.flops + 12 * (n * k) as u64);
-        }
-        let last = match &self.last {
-            LastOn::Inverse(a) | LastOn::Matrix(Smoothed { a, .. }) => a.cost_of(k),
+        let mut add = |times: u64, cost: Cost| {
+            (total.bytes, total.flops) = (total.bytes + times * cost.bytes, total.flops + times * cost.flops);
         };
-        Cost { bytes: total.bytes + visits * last.bytes, flops: total.flops + visits * last.flops }
+        let mut visits = 1;
+        for (at, LevelOn { matrix, prolongator, restriction }) in self.levels.iter().enumerate() {
+            if self.shape.twice && at > 0 {
+                // Between two visits.
+                add(visits, matrix.cost(k, (0, 0, 1), &[KEEP, ADD]));
+                visits *= 2;
+            }
+            add(visits, matrix.cost(k, (1, 1, 1), &[RESIDUAL]));
+            add(visits, prolongator.cost_of(k));
+            add(visits, restriction.cost_of(k));
+        }
+        match &self.last {
+            LastOn::Inverse(inverse) => add(visits, inverse.cost_of(k)),
+            LastOn::Matrix(matrix) => add(visits, matrix.cost(k, (1, LAST_STEPS as u64 - 1, 0), &[])),
+        }
+        total
     }
 
     fn storage(&self) -> u64 {

@@ -17,8 +17,6 @@ use std::time::Instant;
 const SAFETY: f64 = 1.1;
 /// The factor on the limit of strong connections from one level to the next.
 const DECAY: f64 = 0.5;
-/// The most levels.
-const MOST_LEVELS: usize = 20;
 /// The share of its unknowns above which the next level is not worth its cost.
 const WORTHWHILE: f64 = 0.85;
 
@@ -44,6 +42,7 @@ pub(super) struct Options {
     pub strength: f64,
     /// The most unknowns of the last level.
     pub coarse: usize,
+    /// The most levels.
     pub levels: usize,
     /// Whether prolongators are smoothed.
     pub smooths: bool,
@@ -91,13 +90,13 @@ impl Hierarchy {
             }
             let mut laps = Laps::begin();
             let inverse = inverse_diagonal(&matrix);
-            let Some(rows) = Rows::of(&matrix) else { unreachable!("all levels are in double precision") };
+            let rows = Rows::of(&matrix);
             let estimate = largest_eigenvalue(rows, &inverse);
             let bound = row_sum_bound(rows, &inverse);
             laps.end("eigenvalue");
             let largest = if estimate > 0.0 { bound.min(SAFETY * estimate) } else { bound };
             let last = |matrix, inverse| Last::Matrix(matrix, inverse, largest);
-            if levels.len() + 1 >= options.levels.min(MOST_LEVELS) {
+            if levels.len() + 1 >= options.levels {
                 return Ok(Hierarchy { levels, last: last(matrix, inverse) });
             }
             let norms = Norms::of(&matrix, block)?;

@@ -49,13 +49,11 @@ impl Construction for Row {
     const SUMMARY: &'static str = "algebraic multigrid: few iterations for any size of mesh";
     const PARAMS: &'static [Param] = &[
         Param::new("degree", Kind::Whole(1, 2), "products of each smoothing step").or("2"),
-        Param::word("cycle", &["v", "w"], "w: levels between the first and the last are visited twice")
-            .or("v"),
+        Param::word("cycle", &["v", "w"], "w: levels between the first and the last are visited twice"),
         Param::new("strength", STRENGTH, "least weight of a strong connection").or("0.08"),
         Param::new("coarse", Kind::Whole(1, 2000), "most unknowns of the last level").or("500"),
         Param::new("levels", Kind::Whole(1, 20), "most levels").or("20"),
-        Param::word("prolongator", &["smoothed", "plain"], "plain: less work, more iterations")
-            .or("smoothed"),
+        Param::word("prolongator", &["smoothed", "plain"], "plain: less work, more iterations"),
         Param::word(
             "precision",
             &["auto", "f32", "f64"],
@@ -78,7 +76,9 @@ impl Construction for Row {
 
     fn settle(matrix: &Csr, params: &mut Params) {
         if params.find_whole("block").is_none() {
-            params.set("block", Value::Whole(nodes(matrix)));
+            // The unknowns of a node.
+            let size = Blocks::sampled(matrix).square().unwrap_or(1);
+            params.set("block", Value::Whole(size as u64));
         }
     }
 
@@ -124,26 +124,18 @@ impl Construction for Row {
         let shape = Shape { degree: params.whole("degree"), twice: params.word("cycle") == Some("w") };
         let began = Instant::now();
         let builder = Builder { device: *device, reserve: *reserve, columns: *columns };
-        let double = size_of::<T>() == size_of::<f64>();
         let wide = || inverse.iter().any(|inverse| inverse / scale > WIDEST);
-        let built = match params.word("precision") {
-            Some("f64") if double => Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?)),
-            Some("auto") if double && wide() => {
-                Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?))
-            }
-            _ => Ok(given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?)),
+        let in_double = match params.word("precision") {
+            Some("auto") => wide(),
+            word => word == Some("f64"),
+        };
+        let built = match in_double && size_of::<T>() == size_of::<f64>() {
+            true => given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?),
+            false => given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?),
         };
         log::debug!("amg: operators of all levels: {:.4} s", began.elapsed().as_secs_f64());
-        built
+        Ok(built)
     }
-}
-
-/// Returns the number of unknowns of a node: the size of the dense blocks of the matrix, or 1.
-fn nodes(matrix: &Csr) -> u64 {
-    let blocks = Blocks::sampled(matrix);
-    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
-    let best = square.min_by_key(|b| b.bytes).map_or(1, |b| b.size[0]);
-    best as u64
 }
 
 /// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double

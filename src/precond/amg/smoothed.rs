@@ -156,7 +156,7 @@ impl Prolongation<'_> {
         let (inverse, rows) = (inverse_diagonal(&filtered), Rows::of(&filtered));
         let largest = match filtered {
             Cow::Borrowed(_) => self.largest,
-            Cow::Owned(_) => rows.map_or(self.largest, |rows| largest_eigenvalue(rows, &inverse)),
+            Cow::Owned(_) => largest_eigenvalue(rows, &inverse),
         };
         let omega = 4.0 / 3.0 / largest;
         let size = (self.matrix.rows(), self.columns());
@@ -166,7 +166,7 @@ impl Prolongation<'_> {
             |row| filtered.row_range(row).len() * count,
             |row, sum| {
                 self.tentative_row(row, |column, value| sum.add(column, value));
-                for (other, value) in rows.into_iter().flat_map(|rows| rows.row(row)) {
+                for (other, value) in rows.row(row) {
                     let by = -omega * inverse[row] * value;
                     self.tentative_row(other, |column, value| sum.add(column, by * value));
                 }

@@ -34,7 +34,7 @@ impl<'a> Norms<'a> {
                 (nodes, nodes),
                 |node| rows(node).map(|row| matrix.row_range(row).len()).sum(),
                 |node, sum| {
-                    for (j, value) in rows(node).flat_map(|row| matrix.row(row)) {
+                    for (j, value) in rows(node).flat_map(|row| Rows::of(matrix).row(row)) {
                         sum.add((j / block) as u32, value * value);
                     }
                     sum.each(f64::sqrt);
@@ -49,9 +49,7 @@ impl<'a> Norms<'a> {
     /// Returns the connections of a vertex to others with their weights.
     fn connections(&self, vertex: usize) -> impl Iterator<Item = (usize, f64)> {
         let own = self.scale[vertex];
-        let rows = Rows::of(&self.norms);
-        let others = rows.into_iter().flat_map(move |rows| rows.row(vertex));
-        let others = others.filter(move |(other, _)| *other != vertex);
+        let others = Rows::of(&self.norms).row(vertex).filter(move |(other, _)| *other != vertex);
         others.map(move |(other, norm)| (other, norm.abs() * (own * self.scale[other])))
     }
 
