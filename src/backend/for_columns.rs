@@ -136,3 +136,56 @@ impl<D: Pick<T>, T: Scalar> LinearOperator<D, T> for TwoProducts<D, T> {
         self.one.storage() + self.several.get().map_or(0, |(several, _)| several.storage())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Host;
+    use crate::device::Cpu;
+
+    /// Multiplies by an operator.
+    fn product(device: &Cpu, a: &Operator<Cpu, f64>, x: &[f64], k: usize) -> Result<Vec<f64>> {
+        let n = x.len() / k;
+        let (mut from, mut to) = (device.vector(n, k)?, device.vector(n, k)?);
+        device.upload(x, &mut from)?;
+        a.apply(1.0, &from, 0.0, &mut to)?;
+        let mut y = vec![0.0; x.len()];
+        device.download(&to, &mut y)?;
+        Ok(y)
+    }
+
+    #[test]
+    fn auto_chooses_another_product_for_several_columns_and_keeps_that_for_a_vector() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let matrix = Arc::new(crate::source::load("poisson2d:9x8").unwrap().matrix);
+        let choice = |name| Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, name).unwrap();
+        // It multiplies one vector at a time.
+        let plain = choice("bsr-serial").without_matrix();
+        let operator = |auto: Choice| {
+            let again = Arc::clone(&matrix);
+            let one = plain.build::<Cpu, f64>(&device, &matrix, 0).unwrap();
+            let matrix: MatrixAgain = Box::new(move || Ok(Arc::clone(&again)));
+            ForColumns { auto, size: GpuSize::default(), matrix, reserve: 0 }.after(one, &plain)
+        };
+        let (a, k) = (operator(choice("auto")), 3);
+        let x: Vec<f64> = (0..matrix.cols() * k).map(|i| (i as f64).sin()).collect();
+        let of = |all: &[f64], column: usize| -> Vec<f64> {
+            all.iter().skip(column).step_by(k).copied().collect()
+        };
+        let before = a.storage();
+        assert!(a.chosen_for(k).is_none() && product(&device, &a, &x, k).is_err());
+        a.prepare(k).unwrap();
+        assert!(a.storage() > before && a.chosen_for(1).is_none());
+        assert_ne!(a.chosen_for(k).unwrap().backend, "bsr-serial");
+        let y = product(&device, &a, &x, k).unwrap();
+        for column in 0..k {
+            let want = matrix.multiply_reference(&of(&x, column));
+            assert!(of(&y, column).iter().zip(&want).all(|(y, want)| (y - want).abs() < 1e-14));
+            assert_eq!(product(&device, &a, &of(&x, column), 1).unwrap(), want);
+        }
+        // A backend that the user has named is kept.
+        let named = operator(choice("bsr-serial"));
+        assert!(named.prepare(k).is_ok() && named.chosen_for(k).is_none());
+        assert!(product(&device, &named, &x, k).is_err());
+    }
+}
