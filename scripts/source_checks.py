@@ -10,8 +10,9 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is 900.
-MOST_PUBLIC = 1400
+# Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is
+# 900. What only integration tests call is the largest part above it.
+MOST_PUBLIC = 1167
 # Lines of comments and documentation with more than COLUMNS columns, indentation included. The goal is 0.
 MOST_LONG = 17
 COLUMNS = 110

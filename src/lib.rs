@@ -70,6 +70,7 @@
 //! | `metis` | the partition `graph` of a system over ranks, by METIS; needs a C compiler to build |
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
 
+#![warn(unreachable_pub)]
 // Some code serves the program or conversions only.
 #![cfg_attr(
     not(all(feature = "cli", feature = "nalgebra", feature = "sprs")),

@@ -18,7 +18,8 @@ use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use distributed::{Distributed, Ranks, RowNumbers};
-pub use formula::{Formula, Name, Product};
+pub(crate) use formula::Formula;
+pub use formula::{Name, Product};
 pub use lent::{LentIndices, LentNumbers, LentProduct, LentRows};
 use rayon::prelude::*;
 use std::any::Any;
@@ -98,14 +99,14 @@ impl SlotState {
     }
 
     /// Counts an iteration of a column and stores its value in the ring.
-    pub fn count(&mut self, column: usize, value: f64) {
+    pub(crate) fn count(&mut self, column: usize, value: f64) {
         let index = self.counts[column] as usize % RING;
         self.ring[index * self.k + column] = value;
         self.counts[column] += 1;
     }
 
     /// Stores a value on a track of the ring, for the iteration of a column that is counted next.
-    pub fn note(&mut self, track: Track, column: usize, value: f64) {
+    pub(crate) fn note(&mut self, track: Track, column: usize, value: f64) {
         let index = track.0 as usize * RING + self.counts[column] as usize % RING;
         self.ring[index * self.k + column] = value;
     }

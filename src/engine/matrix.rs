@@ -202,12 +202,12 @@ impl Matrix {
 
     /// Returns the names of vectors stored with the matrix that were not read: excluded by the
     /// options, or invalid.
-    pub fn attached_unread(&self) -> &[String] {
+    pub(crate) fn attached_unread(&self) -> &[String] {
         &self.metadata.attached_unread
     }
 
     /// Returns the errors of invalid vectors stored with the matrix.
-    pub fn attached_faults(&self) -> &[String] {
+    pub(crate) fn attached_faults(&self) -> &[String] {
         &self.metadata.attached_faults
     }
 

@@ -273,7 +273,7 @@ impl Prepared {
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
+    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
         self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.settings.stopping.clone() })
     }
 

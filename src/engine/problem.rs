@@ -59,7 +59,7 @@ impl RhsName {
     }
 
     /// Returns the path of a name that is a file; `None` for any other name.
-    pub fn file(typed: &OsStr) -> Option<&Path> {
+    pub(crate) fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
@@ -115,7 +115,7 @@ impl RhsName {
     }
 
     /// Returns the number of right-hand sides.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         match self {
             RhsName::Randoms(_, columns) => *columns,
             RhsName::File(file) => file.columns(),

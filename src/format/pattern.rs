@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
-pub trait Offset: Pod + Send + Sync {
+pub(crate) trait Offset: Pod + Send + Sync {
     /// Converts to an index.
     fn at(self) -> usize;
     /// Converts from an index that fits.
@@ -221,7 +221,7 @@ impl Pattern {
     }
 
     /// Returns the number of column indices.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.col_indices.len()
     }
 

@@ -97,7 +97,7 @@ impl ChainMethod {
         [ChainMethod::Power, ChainMethod::GaussSeidel, ChainMethod::Aggregation];
 
     /// Returns the name of the method.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ChainMethod::Power => "power",
             ChainMethod::GaussSeidel => "gauss-seidel",

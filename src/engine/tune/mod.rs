@@ -12,7 +12,8 @@ mod kept;
 mod measure;
 
 pub(super) use choose::{Choosing, Context, choose};
-pub use kept::{Kept, forget, forget_all, of_size};
+pub use kept::{Kept, forget};
+pub(crate) use kept::{forget_all, of_size};
 
 use super::device::{DeviceHandle, Request, on_device};
 use super::matrix::Matrix;
