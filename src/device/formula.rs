@@ -7,7 +7,9 @@
 //! names! { vectors v { x, r, p, q } scalars s { rr, target, pq, rho, alpha, beta } }
 //!
 //! const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then { alpha = rho / pq; });
-//! const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then { beta = rr / rho; rho = rr; });
+//! const RESIDUAL: Formula = sweep!({
+//!     "cg_residual": r = r - alpha * q; rr = <r, r>;
+//! } then { beta = rr / rho; rho = rr; });
 //! ```
 //!
 //! | formula | meaning |

@@ -15,7 +15,8 @@ use std::fmt;
 /// use solver::prelude::*;
 /// let a = Matrix::open("data/grid3x3.mtx")?; // a file, a catalog name, a generator
 /// let b = vec![1.0; a.rows()];
-/// let answer = Cg::new(&a).precond("jacobi").rtol(1e-10).solve(&b)?; // device and backend are chosen automatically
+/// // Device and backend are chosen automatically.
+/// let answer = Cg::new(&a).precond("jacobi").rtol(1e-10).solve(&b)?;
 /// assert!(answer.converged());
 /// println!("{}", answer.report());
 /// # Ok(())

@@ -120,7 +120,8 @@ pub struct Explanation {
 /// use solver::engine::tune::{TuneRequest, tune};
 /// use solver::prelude::*;
 /// let a = Matrix::open("poisson2d:40x40")?;
-/// let request = TuneRequest { budget: std::time::Duration::from_millis(50), keep: false, ..TuneRequest::default() };
+/// let budget = std::time::Duration::from_millis(50);
+/// let request = TuneRequest { budget, keep: false, ..TuneRequest::default() };
 /// let tuning = tune(&a, &request)?;
 /// assert!(tuning.measured.iter().any(|measured| measured.backend == tuning.winner));
 /// # Ok(())
