@@ -67,7 +67,7 @@ impl Matrix {
         Matrix::open_with(what, &Options::default())
     }
 
-    /// Does the same as [`open`](Matrix::open), with options of the reader.
+    /// Reads or generates a matrix as [`open`](Matrix::open) does, with options of the reader.
     pub fn open_with(what: impl AsRef<OsStr>, options: &Options) -> Result<Matrix> {
         let (what, began) = (what.as_ref(), Instant::now());
         let loaded = source::load_with(what, options)?;

@@ -68,7 +68,7 @@ impl RhsName {
         RhsName::resolve_with(typed, VectorFile::read_columns)
     }
 
-    /// Does the same for a rank that will keep only its own rows: a file is checked; see
+    /// Resolves a name for a rank that will keep only its own rows: a file is checked; see
     /// [`VectorFile::check`].
     pub(crate) fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
         RhsName::resolve_with(typed, |setting, path| VectorFile::check(setting, path, true))

@@ -131,7 +131,7 @@ pub fn tune(matrix: &Matrix, request: &TuneRequest) -> Result<Tuning> {
     tune_watched(matrix, request, &mut |_| ())
 }
 
-/// Does the same, and calls `phase` with the name of each phase.
+/// Measures the candidates as [`tune`] does, and calls `phase` with the name of each phase.
 pub(crate) fn tune_watched(
     matrix: &Matrix,
     request: &TuneRequest,
