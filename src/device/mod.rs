@@ -4,23 +4,23 @@
 //! ([`Device::sweep`]), and the recording of a step that is then replayed without the host. Solvers use
 //! nothing else of a device, so the same source runs on a CPU and on a GPU.
 
+mod caller_arrays;
 pub mod cpu;
 pub mod cuda;
 pub mod distributed;
 pub mod formula;
-mod lent;
 pub mod stream;
 pub mod sweep;
 pub(crate) mod workspace;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+pub use caller_arrays::{LentIndices, LentNumbers, LentProduct, LentRows};
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use distributed::{Distributed, Ranks, RowNumbers};
 pub(crate) use formula::Formula;
 pub use formula::{Name, Product};
-pub use lent::{LentIndices, LentNumbers, LentProduct, LentRows};
 use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;

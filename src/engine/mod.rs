@@ -5,7 +5,7 @@
 mod advice;
 mod answer;
 mod arrays;
-mod changing;
+mod caller_matrix;
 mod device;
 pub mod doctor;
 #[cfg(feature = "fetch")]
@@ -13,7 +13,6 @@ mod first_use;
 mod gpus;
 mod graph;
 mod info;
-mod lent;
 mod limit;
 mod many;
 pub mod markov;
@@ -24,6 +23,7 @@ mod opening;
 mod order;
 mod origin;
 pub mod pagerank;
+mod pattern_only;
 #[cfg(feature = "plot")]
 mod pictures;
 mod prepared;

@@ -7,7 +7,6 @@
 //! error that says what to do.
 
 mod arrangement;
-mod beside;
 #[doc(hidden)]
 pub mod block;
 #[doc(hidden)]
@@ -35,6 +34,7 @@ pub(crate) mod nvtx;
 pub(crate) mod parameters;
 #[doc(hidden)]
 pub mod ranks;
+mod side_stream;
 mod slots;
 mod staging;
 mod steps;
@@ -44,7 +44,6 @@ use super::{Addend, Device, Kept, SlotState, Sweep, check_length, check_operands
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
-use beside::Beside;
 pub(crate) use block::CudaScratch;
 use burst::Trace;
 pub(crate) use compiler::compiler;
@@ -58,6 +57,7 @@ use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use side_stream::SideStream;
 use slots::ScalarBuffer;
 pub(crate) use slots::{CudaSlots, SlotPointers};
 pub(crate) use staging::Pages;
@@ -117,7 +117,7 @@ struct State {
     /// Number of steps recorded in this way.
     bursts: Cell<usize>,
     /// The stream beside that of the device, from its first use on.
-    side: RefCell<Option<Beside>>,
+    side: RefCell<Option<SideStream>>,
     /// The trace of the step that is being recorded.
     trace: RefCell<Option<Trace>>,
 }
