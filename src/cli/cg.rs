@@ -12,7 +12,7 @@ use super::progress::{Largest, Limits, Live, show_phases};
 use super::{choices, flags, interrupt, launch, over_ranks};
 use crate::engine::{
     self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RhsName, RightHandSides,
-    RunSettings, Solver,
+    RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
 use crate::observe::report::ColumnReport;

@@ -5,7 +5,7 @@ mod parts;
 
 use super::number::nan_for_null;
 use super::profile::Times;
-pub use parts::Parts;
+pub(crate) use parts::Parts;
 use serde::{Deserialize, Serialize};
 
 /// The quantity that a history records for each iteration.

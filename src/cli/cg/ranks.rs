@@ -8,7 +8,9 @@ use crate::cli::load::shown;
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
 use crate::device::Ranks;
-use crate::engine::{DeviceSettings, Matrix, Purpose, RankMatrix, RankSource, RhsName, RunSettings, Solver};
+use crate::engine::{
+    DeviceSettings, Matrix, Purpose, RankMatrix, RankSource, RhsName, RunSettings, Solver, SystemSettings,
+};
 use crate::error::Result;
 use crate::observe::{Meter, Report};
 use crate::solve::problem::Problem;
