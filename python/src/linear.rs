@@ -76,8 +76,8 @@ impl Prepared {
         }
         let method = match method {
             "minres" => Method::Minres,
-            "pipelined-cg" if matrix.is_some() => Method::PipelinedCg,
-            "block-cg" if matrix.is_some() => Method::BlockCg,
+            "pipelined-cg" => Method::PipelinedCg,
+            "block-cg" => Method::BlockCg,
             _ => Method::Cg,
         };
         let settings = match (matrix, apply) {

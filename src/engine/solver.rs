@@ -112,65 +112,25 @@ impl Solver {
     }
 }
 
-impl From<Cg> for Solver {
-    fn from(cg: Cg) -> Solver {
-        Solver(cg.0)
-    }
+macro_rules! has_settings {
+    ($($type:ty),+) => {$(
+        impl SystemSettings for $type {
+            fn settings_mut(&mut self) -> &mut Settings {
+                &mut self.0
+            }
+
+            fn into_settings(self) -> Settings {
+                self.0
+            }
+        }
+
+        /// Prints the method, the number of rows of the matrix, and the request.
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )+};
 }
 
-impl From<Minres> for Solver {
-    fn from(minres: Minres) -> Solver {
-        Solver(minres.0)
-    }
-}
-
-impl SystemSettings for Cg {
-    fn settings_mut(&mut self) -> &mut Settings {
-        &mut self.0
-    }
-
-    fn into_settings(self) -> Settings {
-        self.0
-    }
-}
-
-/// Prints the method, the number of rows of the matrix, and the request.
-impl fmt::Debug for Cg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl SystemSettings for Minres {
-    fn settings_mut(&mut self) -> &mut Settings {
-        &mut self.0
-    }
-
-    fn into_settings(self) -> Settings {
-        self.0
-    }
-}
-
-/// Prints the method, the number of rows of the matrix, and the request.
-impl fmt::Debug for Minres {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl SystemSettings for Solver {
-    fn settings_mut(&mut self) -> &mut Settings {
-        &mut self.0
-    }
-
-    fn into_settings(self) -> Settings {
-        self.0
-    }
-}
-
-/// Prints the method, the number of rows of the matrix, and the request.
-impl fmt::Debug for Solver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+has_settings!(Cg, Minres, Solver);

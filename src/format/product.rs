@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// The tasks of each thread: rows take different times.
 const TASKS: usize = 8;
+/// The work of a task at which it ends: its entries are counted in 32 bits.
+const MOST_WORK: u64 = 1 << 31;
 
 /// The rows of a matrix with values in double precision.
 #[derive(Clone, Copy)]
@@ -116,21 +118,22 @@ struct Made {
     values: Vec<f64>,
 }
 
-/// Makes a matrix of `cols` columns. `most` is the most entries of a row, in proportion to which rows are
+/// Makes a matrix of `cols` columns. `most` is the most additions to a row, in proportion to which rows are
 /// divided among threads; `fill` adds the entries of a row.
 pub(crate) fn made_by_rows(
     (rows, cols): (usize, usize),
     most: impl Fn(usize) -> usize + Sync,
     fill: impl Fn(usize, &mut RowSum<'_>) + Sync,
 ) -> Result<Csr> {
-    let most = tabulate(rows, |row| most(row) as u64)?;
-    let made = run_all(divided(&most), |range: Range<usize>| {
+    let work = tabulate(rows, |row| most(row) as u64)?;
+    let made = run_all(divided(&work), |range: Range<usize>| {
         let (mut places, mut sorted) = (Vec::new(), Vec::new());
         let mut made = Made { lengths: room(range.len())?, columns: Vec::new(), values: Vec::new() };
         for row in range {
             let start = made.columns.len();
-            grow(&mut made.columns, most[row] as usize)?;
-            grow(&mut made.values, most[row] as usize)?;
+            let most = (work[row] as usize).min(cols);
+            grow(&mut made.columns, most)?;
+            grow(&mut made.values, most)?;
             let mut sum = RowSum { places: &mut places, cols, start, made: &mut made };
             fill(row, &mut sum);
             sum.sort(&mut sorted);
@@ -149,7 +152,7 @@ fn divided(work: &[u64]) -> Vec<Range<usize>> {
         1 => 1,
         threads => TASKS * threads,
     };
-    let (each, mut ranges) = (total.div_ceil(tasks as u64).max(1), Vec::new());
+    let (each, mut ranges) = (total.div_ceil(tasks as u64).clamp(1, MOST_WORK), Vec::new());
     let (mut start, mut sum) = (0, 0);
     for row in 0..work.len() {
         sum += work[row] + 1;
@@ -240,6 +243,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_task_ends_before_its_entries_exceed_32_bits() {
+        assert_eq!(divided(&[MOST_WORK; 3]), [0..1, 1..2, 2..3]);
+        assert_eq!(divided(&[5; 3]).len(), 1);
     }
 
     #[test]

@@ -146,10 +146,7 @@ fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
     let matrix = summed.as_ref().unwrap_or(matrix);
     let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
     let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
-    let values = match matrix.values() {
-        Values::F64(values) => tabulate(values.len(), |at| scale * values[at])?,
-        values => tabulate(matrix.nnz(), |at| scale * values.get(at))?,
-    };
+    let values = tabulate(matrix.nnz(), |at| scale * matrix.values().get(at))?;
     let scaled = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))?;
     Ok((Arc::new(scaled), scale))
 }

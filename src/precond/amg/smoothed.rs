@@ -226,3 +226,38 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Re
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::product::in_double;
+    use crate::source;
+
+    /// Returns the estimate with a bound, and the largest eigenvalue by the power method.
+    fn estimate(name: &str, bound: Option<f64>) -> (f64, f64) {
+        let matrix = in_double(source::load(name).unwrap().matrix);
+        let (rows, inverse) = (Rows::of(&matrix), inverse_diagonal(&matrix));
+        let bound = bound.unwrap_or_else(|| row_sum_bound(rows, &inverse));
+        let (mut x, mut largest) = (collected(inverse.len(), |i| ((i * i + 7) % 13) as f64 - 5.5), 0.0);
+        for _ in 0..3000 {
+            x = collected(x.len(), |i| inverse[i] * rows.row(i).map(|(j, a)| a * x[j]).sum::<f64>());
+            largest = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+            x.iter_mut().for_each(|x| *x /= largest);
+        }
+        (largest_eigenvalue(rows, &inverse, bound), largest)
+    }
+
+    #[test]
+    fn the_estimate_is_a_close_lower_bound_of_the_largest_eigenvalue() {
+        for name in ["poisson2d:25x20", "elasticity3d:4x4x4,contrast=100", "spd-random:n=400,row=9"] {
+            let (found, largest) = estimate(name, Some(f64::INFINITY));
+            let share = found / largest;
+            assert!((1.0 / SAFETY..1.0 + 1e-6).contains(&share), "{name}: {found} of {largest}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_is_the_bound_of_the_row_sums_where_that_is_close() {
+        assert_eq!(estimate("poisson2d:25x20", None).0, 2.0);
+    }
+}
