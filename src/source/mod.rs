@@ -48,7 +48,7 @@ mod webgraph;
 
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
-use crate::format::{Csr, Dense, Duplicates};
+use crate::format::{Coordinates, Csr, Dense, Duplicates};
 use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
 pub(crate) use batches::TextFile;
@@ -86,6 +86,8 @@ pub struct Loaded {
     pub attached_unread: Vec<String>,
     /// The error messages for faulty vectors.
     pub attached_faults: Vec<String>,
+    /// The coordinates of the nodes whose unknowns are the rows, if the source has them.
+    pub coordinates: Option<Arc<Coordinates>>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
     /// The id of each row, if [`Options::close_gaps`] was set and the ids of the edge list have gaps.
@@ -124,6 +126,7 @@ impl Loaded {
             attached: Vec::new(),
             attached_unread: Vec::new(),
             attached_faults: Vec::new(),
+            coordinates: None,
             stand_in: None,
             ids: None,
             first_id: None,
