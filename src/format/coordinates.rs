@@ -40,7 +40,9 @@ impl Coordinates {
         let dimensions = points.cols();
         let fault = |reason| Err(Error::BadCoordinates { reason });
         if !(2..=3).contains(&dimensions) {
-            return fault(format!("a node has {dimensions} coordinates; it must have 2 or 3"));
+            return fault(format!(
+                "a node has {dimensions} coordinates; it must have 2 or 3, in a row for each node"
+            ));
         }
         if let Some(at) = points.values().iter().position(|value| !value.is_finite()) {
             let (node, along) = (at / dimensions, ["x", "y", "z"][at % dimensions]);
@@ -71,6 +73,11 @@ impl Coordinates {
     /// Returns the coordinates of all nodes, those of each node together.
     pub fn values(&self) -> &[f64] {
         self.points.values()
+    }
+
+    /// Returns the nodes as the rows of a dense matrix.
+    pub(crate) fn points(&self) -> &Dense {
+        &self.points
     }
 }
 

@@ -12,6 +12,7 @@ mod common;
 mod archives;
 mod binary;
 mod catalog;
+mod coordinates;
 mod direction;
 mod fetch;
 mod files;

@@ -13,6 +13,7 @@ mod elasticity3d;
 mod grid;
 mod hex27;
 mod like;
+mod mesh;
 mod poisson;
 pub(crate) mod random;
 mod rmat;
@@ -30,8 +31,10 @@ use crate::format::Csr;
 use crate::parallel::room;
 use crate::params::{Param, split_name};
 pub(crate) use distinct::Draws;
+pub(crate) use mesh::Mesh;
 use spec::Spec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// An entry of the table of generators.
 struct Generator {
@@ -180,51 +183,6 @@ struct Recipe {
 
 type MakeDraws = Box<dyn FnOnce() -> Result<Draws>>;
 
-/// A symmetric matrix of a mesh, whose rows can be made separately.
-pub(crate) struct Mesh {
-    rows: usize,
-    unknowns: usize,
-    grid: grid::Grid,
-    make: Box<dyn Fn(Range<usize>) -> Result<Csr>>,
-}
-
-impl Mesh {
-    /// Describes a matrix with `unknowns` rows for each node of a grid.
-    fn new(
-        rows: usize,
-        unknowns: usize,
-        grid: grid::Grid,
-        make: impl Fn(Range<usize>) -> Result<Csr> + 'static,
-    ) -> Mesh {
-        Mesh { rows, unknowns, grid, make: Box::new(make) }
-    }
-
-    /// Returns the number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Returns the number of rows of each node.
-    pub(crate) fn unknowns(&self) -> usize {
-        self.unknowns
-    }
-
-    /// Returns the number of entries of a row.
-    pub(crate) fn entries(&self, row: usize) -> usize {
-        self.grid.neighbours(row / self.unknowns).count() * self.unknowns
-    }
-
-    /// Returns the coordinates of the node of a row, in steps of the grid.
-    pub(crate) fn coordinates(&self, row: usize) -> [f64; 3] {
-        self.grid.coordinates(row / self.unknowns).map(|coordinate| coordinate as f64)
-    }
-
-    /// Makes some rows; their columns are those of the whole matrix.
-    pub(crate) fn make(&self, rows: Range<usize>) -> Result<Csr> {
-        (self.make)(rows)
-    }
-}
-
 /// A square matrix with the same number of entries in each row, whose rows can be made separately.
 pub(crate) struct EqualRows {
     /// Number of rows.
@@ -297,7 +255,18 @@ pub(crate) fn exists(what: &str) -> bool {
 
 /// Runs the generator that `what` names; returns `None` if it names no generator.
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
-    Some(plan(what)?.and_then(|recipe| (recipe.make)()))
+    generate_with(what, false)
+}
+
+/// Does the same, and adds the coordinates of a grid if they are wanted.
+pub(crate) fn generate_with(what: &str, coordinates: bool) -> Option<Result<Loaded>> {
+    Some(plan(what)?.and_then(|recipe| {
+        let mut loaded = (recipe.make)()?;
+        if let Some(mesh) = recipe.mesh.filter(|_| coordinates && loaded.coordinates.is_none()) {
+            loaded.coordinates = Some(Arc::new(mesh.points()?));
+        }
+        Ok(loaded)
+    }))
 }
 
 fn plan(what: &str) -> Option<Result<Recipe>> {
