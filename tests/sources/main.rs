@@ -19,6 +19,7 @@ mod files;
 mod first_use;
 mod generators;
 mod generators_grids;
+mod generators_meshes;
 mod generators_random;
 mod graphs;
 mod graphs_packed;

@@ -18,6 +18,7 @@ mod poisson;
 pub(crate) mod random;
 mod rmat;
 mod sample;
+mod simplices;
 mod spd_random;
 mod spec;
 mod star;
@@ -70,6 +71,20 @@ const GENERATORS: &[Generator] = &[
         form: "elasticity3d:NXxNYxNZ[,contrast=1][,seed=1], for example elasticity3d:32x32x32,contrast=100",
         params: elasticity3d::PARAMS,
         plan: elasticity3d::make,
+    },
+    Generator {
+        name: "delaunay2d",
+        form: "delaunay2d:n=N[,unknowns=1|2][,points=random|graded|clustered][,order=curve|random|rcm][,jumps=1]\
+               [,boundary=dirichlet|neumann][,seed=1], for example delaunay2d:n=100000,points=graded",
+        params: simplices::PARAMS_2D,
+        plan: simplices::make_2d,
+    },
+    Generator {
+        name: "delaunay3d",
+        form: "delaunay3d:n=N[,unknowns=1|3][,shape=cube|plate|beam][,points=random|graded][,order=curve|random|rcm]\
+               [,jumps=1][,boundary=dirichlet|neumann][,seed=1], for example delaunay3d:n=100000,unknowns=3,shape=plate",
+        params: simplices::PARAMS_3D,
+        plan: simplices::make_3d,
     },
     Generator {
         name: "blockband",
