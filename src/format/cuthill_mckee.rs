@@ -2,7 +2,8 @@
 
 use super::Csr;
 
-/// Returns an order of the rows in which neighbours in the graph of a symmetric matrix are close to each other.
+/// Returns an order of the rows in which neighbours in the graph of a symmetric matrix are close to each
+/// other.
 pub(crate) fn reverse_cuthill_mckee(matrix: &Csr) -> Vec<usize> {
     let n = matrix.rows();
     let degree = |row: usize| matrix.row_range(row).len();

@@ -204,7 +204,7 @@ pub struct Options {
     /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both
     /// triangles or is a generator.
     pub as_stored: bool,
-    /// Also read the vectors and coordinates stored with the matrix. Faulty vectors are skipped with a warning
+    /// Also read the vectors and coordinates stored with the matrix. Faulty ones are skipped with a warning
     /// and reported in [`Loaded::attached_faults`]. Generators always provide theirs, except for the
     /// coordinates of a grid.
     pub attached: bool,

@@ -2,8 +2,8 @@
 //!
 //! # Method
 //! The gradients g of the shape functions are constant in a cell. The entries of nodes a and b are the
-//! cell's volume times <g_a, g_b>, or times lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I). Every row adds the
-//! cells at its node in ascending order, so that both halves are equal to the last bit.
+//! cell's volume times <g_a, g_b>, or times lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I). Every row adds
+//! the cells at its node in ascending order, so that both halves are equal to the last bit.
 
 use crate::error::Result;
 use crate::format::{Coordinates, Csr};
@@ -18,7 +18,7 @@ const POISSON_RATIO: f64 = 0.3;
 /// The patches of one coefficient along a side of length 1.
 const PATCHES: f64 = 8.0;
 /// Keeps the random numbers of patches apart from those of points.
-const STIFF: u64 = 0x7374_6966_66;
+const STIFF: u64 = 0x0073_7469_6666;
 /// The number of a node that is fixed.
 const FIXED: u32 = u32::MAX;
 

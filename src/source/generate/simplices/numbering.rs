@@ -7,7 +7,7 @@ use crate::source::generate::random::Random;
 use rayon::prelude::*;
 
 /// Keeps the random numbers of nodes apart from those of points.
-const NUMBERS: u64 = 0x6e6f_6465_73;
+const NUMBERS: u64 = 0x006e_6f64_6573;
 
 /// How the nodes are numbered.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Meshes of tetrahedra: a lattice of boxes with displaced nodes, each divided at random.
 //!
 //! Every node has a random rank. A box is divided from its node of least rank: that node and the triangles of
-//! the three faces without it are six tetrahedra. A face is divided by the diagonal from its own node of least
-//! rank, so that both boxes at a face divide it in the same way, and the number of neighbours differs from
-//! node to node. Then all nodes are displaced. Where a tetrahedron would lose most of its volume, the
+//! the three faces without it are six tetrahedra. A face is divided by the diagonal from its own node of
+//! least rank, so that both boxes at a face divide it in the same way, and the number of neighbours differs
+//! from node to node. Then all nodes are displaced. Where a tetrahedron would lose most of its volume, the
 //! displacements of its nodes are halved until it does not.
 
 use super::assembly::{Simplices, determinant, space_gradients};
