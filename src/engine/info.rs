@@ -187,10 +187,11 @@ impl Info {
         if let Some(best) = best {
             memory.insert(BLOCK_FORMAT_ROW.min(memory.len()), FormatBytes::of_block(best));
         }
-        let attached = metadata.attached.iter().map(|attached| AttachedShape {
-            name: attached.name.clone(),
-            rows: attached.values.rows(),
-            cols: attached.values.cols(),
+        let arrays = matrix.content().arrays();
+        let attached = arrays.map(|(name, values)| AttachedShape {
+            name: name.to_owned(),
+            rows: values.rows(),
+            cols: values.cols(),
         });
         Info {
             matrix: matrix.name().to_owned(),

@@ -6,7 +6,7 @@ use super::origin::Origin;
 use crate::device::Kept;
 use crate::error::{Error, Result};
 use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
-use crate::format::{Coo, Csr, Duplicates, Offsets, Pattern, Values};
+use crate::format::{Coo, Coordinates, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
 use crate::source::{self, Attached, Loaded, Options, UnsaidIndex};
 use crate::text::{COUNTED, Index, thousands};
@@ -42,6 +42,8 @@ pub(super) struct Metadata {
     /// The names of attached vectors that were not read or are invalid.
     pub attached_unread: Vec<String>,
     pub attached_faults: Vec<String>,
+    /// The coordinates of the nodes whose unknowns are the rows.
+    pub coordinates: Option<Arc<Coordinates>>,
     /// The indices of a list that may be counted from 1.
     pub unsaid_index: Option<Box<UnsaidIndex>>,
     pub symmetric: bool,
@@ -81,6 +83,7 @@ impl Matrix {
             attached: loaded.attached,
             attached_unread: loaded.attached_unread,
             attached_faults: loaded.attached_faults,
+            coordinates: loaded.coordinates,
             unsaid_index: loaded.unsaid_index,
             symmetric: loaded.symmetric,
             on_device: None,
@@ -134,13 +137,14 @@ impl Matrix {
     }
 
     /// Returns a matrix with the same sparsity pattern and other values, given in row order. The two
-    /// matrices share the pattern.
+    /// matrices share the pattern and the coordinates.
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
         let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
         let on_device = self.metadata.on_device.clone().map(|there| OnDevice { values: None, ..there });
         let Origin { name, labels, ids, first_id, .. } = Origin::clone(&self.origin);
         let origin = Origin { name, labels, ids, first_id, ..Origin::default() };
-        let metadata = Metadata { on_device, ..Metadata::default() };
+        let coordinates = self.metadata.coordinates.clone();
+        let metadata = Metadata { on_device, coordinates, ..Metadata::default() };
         Ok(Matrix { csr: Arc::new(csr), origin: Arc::new(origin), metadata: Arc::new(metadata) })
     }
 
@@ -209,6 +213,12 @@ impl Matrix {
     /// Returns the errors of invalid vectors stored with the matrix.
     pub(crate) fn attached_faults(&self) -> &[String] {
         &self.metadata.attached_faults
+    }
+
+    /// Returns the coordinates of the nodes whose unknowns are the rows, if the source has them. A file or
+    /// archive has them if the options of the reader include the vectors stored with the matrix.
+    pub fn coordinates(&self) -> Option<&Arc<Coordinates>> {
+        self.metadata.coordinates.as_ref()
     }
 
     /// Returns whether the matrix equals its transpose. If the source does not say so, the first call

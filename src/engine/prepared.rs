@@ -277,12 +277,6 @@ impl Prepared {
         self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.settings.stopping.clone() })
     }
 
-    /// Sets where later solves save checkpoints, and the checkpoint from which the next solve resumes.
-    pub fn set_checkpoints(&mut self, checkpoints: Checkpoints) {
-        let labels = std::mem::take(&mut self.settings.checkpoints.labels);
-        self.settings.checkpoints = Checkpoints { labels, ..checkpoints };
-    }
-
     /// Returns the tolerances and limits.
     pub fn stopping(&self) -> &Stopping {
         &self.settings.stopping
@@ -368,7 +362,7 @@ impl Prepared {
     }
 
     /// Solves several systems at once with additional observers, which receive the batches of each column.
-    pub fn solve_many_watched<'b>(
+    pub(crate) fn solve_many_watched<'b>(
         &mut self,
         b: impl Into<RightHandSides<'b>>,
         observers: &mut [&mut dyn Observer],

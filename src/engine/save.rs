@@ -30,17 +30,22 @@ impl Matrix {
 
     /// Writes the matrix as [`save`](Matrix::save) does, and counts the written bytes in `meter`.
     pub(crate) fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
+        to.write(&self.content(), meter)
+    }
+
+    /// Returns what is written with the matrix.
+    pub(super) fn content(&self) -> Content<'_> {
         let (origin, metadata) = (&*self.origin, &*self.metadata);
-        let content = Content {
+        Content {
             matrix: &self.csr,
             stored: origin.stored.unwrap_or(self.nnz() as u64),
             symmetric: metadata.symmetric,
             stand_in: origin.stand_in,
             kind: origin.kind,
             attached: &metadata.attached,
+            coordinates: metadata.coordinates.as_deref(),
             attached_unread: &metadata.attached_unread,
             labels: origin.labels.as_ref(),
-        };
-        to.write(&content, meter)
+        }
     }
 }

@@ -381,6 +381,12 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// The coordinates of the nodes of a mesh are invalid.
+    #[error("coordinates: {reason}")]
+    BadCoordinates {
+        /// What is wrong, in which node, and what is valid.
+        reason: String,
+    },
     /// An operator known by its products is not symmetric.
     #[error(
         "the {what} is not symmetric: for the product w of the {what} and a random vector y, <w, w> is {square:e}, but the product \

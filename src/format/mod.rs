@@ -12,6 +12,7 @@
 //! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
 //! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
 //!
+//! [`Coordinates`] are no matrix, but the positions of the nodes whose unknowns are the rows of one.
 //! `DiagonalBlocks` are what a preconditioner computes; they are not built from CSR.
 //!
 //! "The same" means bit for bit, including explicit zeros, the sign of zero and the payload of a NaN.
@@ -25,7 +26,9 @@ mod columns_transposed;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
 pub(crate) mod convert;
 mod coo;
+mod coordinates;
 pub(crate) mod csr;
+mod cuthill_mckee;
 pub(crate) mod dcsr;
 pub(crate) mod dense;
 mod diagonal_blocks;
@@ -48,7 +51,9 @@ pub(crate) mod values;
 
 pub use bsr::Bsr;
 pub use coo::Coo;
+pub use coordinates::Coordinates;
 pub use csr::Csr;
+pub(crate) use cuthill_mckee::reverse_cuthill_mckee;
 pub use dcsr::Dcsr;
 pub use dense::Dense;
 pub(crate) use diagonal_blocks::DiagonalBlocks;

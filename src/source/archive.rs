@@ -7,7 +7,7 @@
 //! `NAME_coord.mtx` the coordinates of the nodes: the part after the underscore names the vectors.
 
 use super::text::Text;
-use super::{Attached, Loaded, Options, attached};
+use super::{Loaded, Options, attached};
 use crate::error::{Error, Result};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -83,10 +83,11 @@ pub(super) fn read(
             }
             continue;
         }
-        match attached::read(Text { meter: options.meter.as_deref(), ..member.text() }) {
-            Ok(Some(values)) => loaded.attached.push(Attached { name, values }),
-            Ok(None) => {}
-            Err(error) => loaded.skip_attached(&member.path, vec![name], error),
+        let vectors = attached::read(Text { meter: options.meter.as_deref(), ..member.text() });
+        if let Err(error) =
+            vectors.and_then(|vectors| vectors.map_or(Ok(()), |values| loaded.attach(name.clone(), values)))
+        {
+            loaded.skip_attached(&member.path, vec![name], error);
         }
     }
     Ok(loaded)

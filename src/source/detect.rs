@@ -70,7 +70,9 @@ const SHOWN: usize = 32;
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
     let parse = |bytes: &[u8]| parse(path, bytes, options);
-    mmap::with_metered(path, options.meter.as_deref(), parse).map_err(in_file(path))
+    mmap::with_metered(path, options.meter.as_deref(), parse)
+        .map(|loaded| loaded.with_coordinates_next_to(path, options))
+        .map_err(in_file(path))
 }
 
 /// Reads standard input to its end.

@@ -12,6 +12,7 @@ mod cache;
 pub mod catalog;
 pub(crate) mod column;
 mod compressed;
+mod coordinates;
 mod detect;
 mod direction;
 mod edge_file;
@@ -48,7 +49,7 @@ mod webgraph;
 
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
-use crate::format::{Csr, Dense, Duplicates};
+use crate::format::{Coordinates, Csr, Dense, Duplicates};
 use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
 pub(crate) use batches::TextFile;
@@ -86,6 +87,8 @@ pub struct Loaded {
     pub attached_unread: Vec<String>,
     /// The error messages for faulty vectors.
     pub attached_faults: Vec<String>,
+    /// The coordinates of the nodes whose unknowns are the rows, if the source has them.
+    pub coordinates: Option<Arc<Coordinates>>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
     /// The id of each row, if [`Options::close_gaps`] was set and the ids of the edge list have gaps.
@@ -104,8 +107,7 @@ pub struct Loaded {
     pub unsaid_index: Option<Box<UnsaidIndex>>,
 }
 
-/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the
-/// coordinates of the nodes.
+/// One or more dense columns stored with a matrix: `b` is a right-hand side, `x` a solution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
     /// The columns' name.
@@ -124,6 +126,7 @@ impl Loaded {
             attached: Vec::new(),
             attached_unread: Vec::new(),
             attached_faults: Vec::new(),
+            coordinates: None,
             stand_in: None,
             ids: None,
             first_id: None,
@@ -141,9 +144,10 @@ impl Loaded {
         Loaded::new(matrix, stored, true)
     }
 
-    /// Finds the attached dense columns with this name.
+    /// Finds the dense columns with this name that are stored with the matrix; `coord` is the name of the
+    /// coordinates.
     pub fn attached(&self, name: &str) -> Option<&Dense> {
-        self.attached.iter().find(|attached| attached.name == name).map(|attached| &attached.values)
+        Content::from(self).arrays().find(|array| array.0 == name).map(|array| array.1)
     }
 
     /// Skips invalid vectors stored with the matrix, with a warning.
@@ -170,6 +174,8 @@ pub(crate) struct Content<'a> {
     pub kind: Option<&'static str>,
     /// The vectors attached to the matrix.
     pub attached: &'a [Attached],
+    /// The coordinates of the nodes.
+    pub coordinates: Option<&'a Coordinates>,
     /// The names of vectors that were not read.
     pub attached_unread: &'a [String],
     /// The names of the rows.
@@ -185,6 +191,7 @@ impl<'a> From<&'a Loaded> for Content<'a> {
             stand_in: loaded.stand_in,
             kind: loaded.kind,
             attached: &loaded.attached,
+            coordinates: loaded.coordinates.as_deref(),
             attached_unread: &loaded.attached_unread,
             labels: loaded.labels.as_ref(),
         }
@@ -197,8 +204,9 @@ pub struct Options {
     /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both
     /// triangles or is a generator.
     pub as_stored: bool,
-    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported
-    /// in [`Loaded::attached_faults`]. Generators always provide theirs.
+    /// Also read the vectors and coordinates stored with the matrix. Faulty ones are skipped with a warning
+    /// and reported in [`Loaded::attached_faults`]. Generators always provide theirs, except for the
+    /// coordinates of a grid.
     pub attached: bool,
     /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates,
     /// and a binary file holds none.
@@ -284,7 +292,7 @@ fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
             other => other,
         });
     }
-    generate::generate(name).unwrap_or_else(|| Err(unknown(what)))
+    generate::generate_with(name, options.attached).unwrap_or_else(|| Err(unknown(what)))
 }
 
 /// Refuses a matrix whose sizes differ from the catalog's: its archive need not come from `solver fetch`.

@@ -75,13 +75,12 @@ impl Destination {
     /// the paths of the files. An existing file is replaced only when the new one is complete.
     pub(crate) fn write(&self, content: &Content<'_>, meter: &Meter) -> Result<Vec<PathBuf>> {
         let vectors = match self.format.attached {
-            Some(extension) => content.attached.iter().map(|vector| (extension, vector)).collect(),
+            Some(extension) => content
+                .arrays()
+                .map(|(name, values)| self.vector(name, extension).map(|path| (path, values)))
+                .collect::<Result<Vec<_>>>()?,
             None => Vec::new(),
         };
-        let vectors = vectors
-            .into_iter()
-            .map(|(extension, vector)| self.vector(&vector.name, extension).map(|path| (path, vector)))
-            .collect::<Result<Vec<_>>>()?;
         let labels = content.labels.map(|labels| (self.sibling("_labels.txt".as_ref()), labels));
         // All paths are checked before the first file is written.
         let paths = vectors.iter().map(|(path, _)| path).chain(labels.iter().map(|(path, _)| path));
@@ -92,10 +91,10 @@ impl Destination {
         remove_leftovers(&self.path);
         (self.format.write)(&self.path, content, meter)?;
         let mut written = vec![self.path.clone()];
-        for (path, vector) in vectors {
+        for (path, values) in vectors {
             match self.format.attached {
-                Some(".npy") => npy::write_metered(&path, &vector.values, Some(meter))?,
-                _ => market::write_columns(&path, &vector.values, Some(meter))?,
+                Some(".npy") => npy::write_metered(&path, values, Some(meter))?,
+                _ => market::write_columns(&path, values, Some(meter))?,
             }
             written.push(path);
         }

@@ -42,6 +42,7 @@ pub(super) fn in_file(path: &Path) -> impl Fn(Error) -> Error {
         | Error::DuplicateOverflow { .. }
         | Error::OutOfMemory { .. }
         | Error::Dimension { .. }
+        | Error::BadCoordinates { .. }
         | Error::InvalidCsr(_)
         | Error::InvalidFormat { .. }
         | Error::Padding { .. } => Error::InFile { path: path.to_owned(), fault: Box::new(error) },

@@ -1,7 +1,7 @@
 //! `solver convert`: every written format is read back as the same matrix, with its vectors.
 
 use solver::format::Csr;
-use solver::source::{Options, load, load_with, read_dense};
+use solver::source::{Attached, Options, load, load_with, read_dense};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -121,7 +121,8 @@ fn processes_that_write_in_one_folder_do_not_remove_files_of_each_other() {
         workers.into_iter().filter_map(|worker| worker.join().err()).count()
     });
     assert_eq!(failed, 0, "workers with a failed conversion");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 100, "no temporary file is left");
+    // Each matrix has a file with the coordinates of its grid.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 200, "no temporary file is left");
 }
 
 #[test]
@@ -140,7 +141,25 @@ fn vectors_stored_with_a_matrix_are_written_with_it() {
     let path = folder.path().join("e.slv");
     assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
     let requested = Options { attached: true, ..Options::default() };
-    assert_eq!(load_with(word(&path), &requested).unwrap().attached, loaded.attached);
+    let read = load_with(word(&path), &requested).unwrap();
+    assert_eq!((read.attached, read.coordinates), (loaded.attached, loaded.coordinates));
+}
+
+#[test]
+fn coordinates_survive_conversions_from_file_to_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let requested = Options { attached: true, ..Options::default() };
+    let at = |name: &str| word(&folder.path().join(name)).to_owned();
+    let files = ["a.mtx", "b.npz", "c.mtx.gz", "d.slv", "e.mtx"].map(at);
+    assert_eq!(convert(&["poisson3d:3x2x4", &files[0]]).status.code(), Some(0));
+    for pair in files.windows(2) {
+        assert_eq!(convert(&[&pair[0], &pair[1]]).status.code(), Some(0));
+    }
+    let generated = load_with("poisson3d:3x2x4", &requested).unwrap().coordinates.unwrap();
+    for file in &files {
+        let read = load_with(file, &requested).unwrap().coordinates;
+        assert_eq!(read.as_ref(), Some(&generated), "{file}");
+    }
 }
 
 #[test]
@@ -170,7 +189,7 @@ fn invalid_inputs_and_outputs_are_rejected_before_any_file_is_written() {
 fn no_file_is_written_if_a_vector_has_no_valid_file_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut loaded = load("elasticity3d:2x2x2").unwrap();
-    loaded.attached[1].name = "../b".to_owned();
+    loaded.attached.push(Attached { name: "../b".to_owned(), ..loaded.attached[0].clone() });
     let (from, old) = (folder.path().join("from.slv"), folder.path().join("out_b.mtx"));
     solver::source::binary::write(&from, &loaded).unwrap();
     std::fs::write(&old, "kept").unwrap();

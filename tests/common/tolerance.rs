@@ -77,6 +77,10 @@ pub const GENERATED: f64 = 1e-14;
 /// The error of forces of a rigid motion of a body with stiffness below 1e3, whose terms cancel.
 pub const RIGID_MOTION: f64 = 1e-11;
 
+/// The error of the force on a node of irregular elements that are not strained, relative to the sum of the
+/// magnitudes of the row's entries and to the largest displacement.
+pub const UNSTRAINED: f64 = 1e-12;
+
 /// Bounds the error of a sum of `entries` numbers that were scaled to sum to 1: each division and each
 /// addition rounds, twice over.
 pub fn row_sum(entries: usize) -> f64 {

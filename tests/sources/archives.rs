@@ -48,10 +48,11 @@ fn the_file_with_its_folders_name_is_the_matrix_and_files_with_a_suffix_are_its_
         assert_eq!((loaded.matrix.rows(), loaded.matrix.nnz(), loaded.symmetric), (3, 5, true));
         assert_eq!(loaded.kind, Some("Matrix Market"));
         let names: Vec<_> = loaded.attached.iter().map(|attached| attached.name.as_str()).collect();
-        assert_eq!(names, ["b", "x", "coord"]);
+        assert_eq!(names, ["b", "x"]);
         assert_eq!(loaded.attached("b").unwrap().values(), [1.0, 2.5, 3.0]);
         assert_eq!(loaded.attached("x").unwrap().values(), [0.0, 7.0, 0.0]);
         assert_eq!(loaded.attached("coord").unwrap().values(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert_eq!(loaded.coordinates.as_ref().unwrap().node(2), [3.0, 6.0]);
         assert!(loaded.attached_unread.is_empty() && loaded.attached_faults.is_empty());
         let alone = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
         assert_eq!(alone.matrix, loaded.matrix);

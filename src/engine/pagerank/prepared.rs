@@ -115,7 +115,7 @@ impl Prepared {
 
     /// Computes the ranks for each distribution with additional observers, which receive the
     /// batches of each column.
-    pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
+    pub(crate) fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         if self.seats.are_several() {
             self.given.require_each()?;
             self.check()?;

@@ -89,10 +89,10 @@ pub(super) fn blocks(length: usize) -> usize {
 impl Header {
     pub(crate) fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
         let matrix = content.matrix;
-        let attached = content.attached.iter().map(|b| AttachedHeader {
-            name: b.name.clone(),
-            rows: b.values.rows(),
-            cols: b.values.cols(),
+        let attached = content.arrays().map(|(name, values)| AttachedHeader {
+            name: name.to_owned(),
+            rows: values.rows(),
+            cols: values.cols(),
         });
         Header {
             rows: matrix.rows(),

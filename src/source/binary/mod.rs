@@ -20,7 +20,7 @@ mod header;
 mod rows;
 
 use super::text::in_file;
-use super::{Attached, Content, Loaded, Options, mmap};
+use super::{Content, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::format::stats::first_unpaired;
@@ -112,8 +112,9 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
             loaded.attached_unread.push(name);
             continue;
         }
-        match arrays.next().and_then(|values| Dense::new(attached.rows, attached.cols, values)) {
-            Ok(values) => loaded.attached.push(Attached { name, values }),
+        let values = arrays.next().and_then(|values| Dense::new(attached.rows, attached.cols, values));
+        match values.and_then(|values| loaded.attach(name.clone(), values)) {
+            Ok(()) => {}
             Err(error) if key.is_some() => return Err(error),
             Err(error) => loaded.skip_attached(path, vec![name], error),
         }
@@ -177,7 +178,7 @@ pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option
 fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
     let matrix = content.matrix;
     if let Some(meter) = meter {
-        let attached = content.attached.iter().map(|attached| size_of_val(attached.values.values()) as u64);
+        let attached = content.arrays().map(|(_, values)| values.storage_bytes());
         // Every byte passes twice: for the checksums and for writing.
         meter.begin("writing", 2 * (matrix.storage_bytes() + attached.sum::<u64>()));
     }
@@ -192,8 +193,8 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
         Values::F32(values) => array::checksums(values, &mut checksums, meter),
         Values::F64(values) => array::checksums(values, &mut checksums, meter),
     }
-    for attached in content.attached {
-        array::checksums(attached.values.values(), &mut checksums, meter);
+    for (_, values) in content.arrays() {
+        array::checksums(values.values(), &mut checksums, meter);
     }
     let header = Header::of(content, key, checksums).encode();
     out.write_all(&header)?;
@@ -208,8 +209,8 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
         Values::F32(values) => out.write(values)?,
         Values::F64(values) => out.write(values)?,
     }
-    for attached in content.attached {
-        out.write(attached.values.values())?;
+    for (_, values) in content.arrays() {
+        out.write(values.values())?;
     }
     Ok(())
 }

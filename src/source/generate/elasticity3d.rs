@@ -7,8 +7,7 @@
 //! (NY - 1) x (NZ - 1) elements. Each node has three unknowns, in blocks of 3x3; nodes are numbered along z
 //! first and x last. Symmetric and positive definite.
 //!
-//! Attached: `b`, the load by gravity along -z with unit density, and `coord`, the coordinates
-//! of each free node.
+//! Attached: `b`, the load by gravity along -z with unit density, and the coordinates of each free node.
 
 use super::assemble::{Shape, valued_from};
 use super::grid::Grid;
@@ -17,12 +16,13 @@ use super::random::Random;
 use super::spec::{SEED, VOLUME, from_to};
 use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
-use crate::format::{Csr, Dense};
+use crate::format::{Coordinates, Csr, Dense};
 use crate::parallel::zeros;
 use crate::params::Param;
 use crate::source::Attached;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 const POISSON_RATIO: f64 = 0.3;
 
@@ -127,7 +127,7 @@ fn system(grid: &Grid, n: usize, body: &Body) -> Result<Loaded> {
     let stored = matrix.nnz() as u64;
     let mut loaded = Loaded::new(matrix, stored, true);
     loaded.attached.push(Attached { name: "b".to_owned(), values: Dense::new(n, 1, gravity)? });
-    loaded.attached.push(Attached { name: "coord".to_owned(), values: Dense::new(n / 3, 3, coordinates)? });
+    loaded.coordinates = Some(Arc::new(Coordinates::new(3, coordinates)?));
     Ok(loaded)
 }
 

@@ -13,10 +13,12 @@ mod elasticity3d;
 mod grid;
 mod hex27;
 mod like;
+mod mesh;
 mod poisson;
 pub(crate) mod random;
 mod rmat;
 mod sample;
+mod simplices;
 mod spd_random;
 mod spec;
 mod star;
@@ -30,8 +32,10 @@ use crate::format::Csr;
 use crate::parallel::room;
 use crate::params::{Param, split_name};
 pub(crate) use distinct::Draws;
+pub(crate) use mesh::Mesh;
 use spec::Spec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// An entry of the table of generators.
 struct Generator {
@@ -67,6 +71,20 @@ const GENERATORS: &[Generator] = &[
         form: "elasticity3d:NXxNYxNZ[,contrast=1][,seed=1], for example elasticity3d:32x32x32,contrast=100",
         params: elasticity3d::PARAMS,
         plan: elasticity3d::make,
+    },
+    Generator {
+        name: "delaunay2d",
+        form: "delaunay2d:n=N[,unknowns=1|2][,points=random|graded|clustered][,order=curve|random|rcm][,jumps=1]\
+               [,boundary=dirichlet|neumann][,seed=1], for example delaunay2d:n=100000,points=graded",
+        params: simplices::PARAMS_2D,
+        plan: simplices::make_2d,
+    },
+    Generator {
+        name: "delaunay3d",
+        form: "delaunay3d:n=N[,unknowns=1|3][,shape=cube|plate|beam][,points=random|graded][,order=curve|random|rcm]\
+               [,jumps=1][,boundary=dirichlet|neumann][,seed=1], for example delaunay3d:n=100000,unknowns=3,shape=plate",
+        params: simplices::PARAMS_3D,
+        plan: simplices::make_3d,
     },
     Generator {
         name: "blockband",
@@ -180,51 +198,6 @@ struct Recipe {
 
 type MakeDraws = Box<dyn FnOnce() -> Result<Draws>>;
 
-/// A symmetric matrix of a mesh, whose rows can be made separately.
-pub(crate) struct Mesh {
-    rows: usize,
-    unknowns: usize,
-    grid: grid::Grid,
-    make: Box<dyn Fn(Range<usize>) -> Result<Csr>>,
-}
-
-impl Mesh {
-    /// Describes a matrix with `unknowns` rows for each node of a grid.
-    fn new(
-        rows: usize,
-        unknowns: usize,
-        grid: grid::Grid,
-        make: impl Fn(Range<usize>) -> Result<Csr> + 'static,
-    ) -> Mesh {
-        Mesh { rows, unknowns, grid, make: Box::new(make) }
-    }
-
-    /// Returns the number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Returns the number of rows of each node.
-    pub(crate) fn unknowns(&self) -> usize {
-        self.unknowns
-    }
-
-    /// Returns the number of entries of a row.
-    pub(crate) fn entries(&self, row: usize) -> usize {
-        self.grid.neighbours(row / self.unknowns).count() * self.unknowns
-    }
-
-    /// Returns the coordinates of the node of a row, in steps of the grid.
-    pub(crate) fn coordinates(&self, row: usize) -> [f64; 3] {
-        self.grid.coordinates(row / self.unknowns).map(|coordinate| coordinate as f64)
-    }
-
-    /// Makes some rows; their columns are those of the whole matrix.
-    pub(crate) fn make(&self, rows: Range<usize>) -> Result<Csr> {
-        (self.make)(rows)
-    }
-}
-
 /// A square matrix with the same number of entries in each row, whose rows can be made separately.
 pub(crate) struct EqualRows {
     /// Number of rows.
@@ -297,7 +270,18 @@ pub(crate) fn exists(what: &str) -> bool {
 
 /// Runs the generator that `what` names; returns `None` if it names no generator.
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
-    Some(plan(what)?.and_then(|recipe| (recipe.make)()))
+    generate_with(what, false)
+}
+
+/// Runs a generator, and adds the coordinates of a grid if they are wanted.
+pub(crate) fn generate_with(what: &str, coordinates: bool) -> Option<Result<Loaded>> {
+    Some(plan(what)?.and_then(|recipe| {
+        let mut loaded = (recipe.make)()?;
+        if let Some(mesh) = recipe.mesh.filter(|_| coordinates && loaded.coordinates.is_none()) {
+            loaded.coordinates = Some(Arc::new(mesh.points()?));
+        }
+        Ok(loaded)
+    }))
 }
 
 fn plan(what: &str) -> Option<Result<Recipe>> {
