@@ -22,7 +22,6 @@ use crate::observe::{Observer, Recorder};
 use crate::operator::OwnBackend;
 use crate::parallel::zeros;
 use crate::scalar::Precision;
-use crate::solve::checkpoint::Checkpoints;
 use crate::solve::given::Guarded;
 use crate::solve::{Outcome, System};
 use crate::stop::StoppingRule;
