@@ -170,6 +170,14 @@ pub(crate) struct CgArgs {
     /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
     #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
+    /// Take the coordinates of the nodes from this file, two or three numbers for each node: for elasticity,
+    /// amg keeps the rigid-body modes on all levels [default: those stored with the matrix]
+    #[arg(long, value_name = "FILE")]
+    pub coords: Option<PathBuf>,
+    /// Keep the vectors in this file on all levels of amg, a column for each: those that the matrix maps to
+    /// almost nothing
+    #[arg(long, value_name = "FILE")]
+    pub near_null: Option<PathBuf>,
     /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more
     /// data; block searches in one common space for all right-hand sides, and takes fewer but longer
     /// iterations [default: classic]

@@ -52,9 +52,11 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     Ok(converged)
 }
 
-/// Loads the matrix, with the vectors stored with it if the right-hand side is one of them.
+/// Loads the matrix; with what is stored with it if the right-hand side or the coordinates of nodes are
+/// needed.
 fn load_system(plan: &Plan) -> Result<Loaded> {
-    let attached = plan.rhs == RhsName::Attached;
+    let coordinates = plan.running.request.precond.takes_near_null() && plan.coordinates.is_none();
+    let attached = plan.rhs == RhsName::Attached || coordinates;
     let (as_stored, first_index) = (plan.as_stored, plan.first_index);
     load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
 }
@@ -76,6 +78,10 @@ fn read_and_solve(plan: &Plan) -> Result<Solved<Report>> {
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
+    let matrix = match &plan.coordinates {
+        Some(coordinates) => matrix.with_coordinates(coordinates.clone())?,
+        None => matrix,
+    };
     solve(plan, matrix, problem)
 }
 

@@ -14,6 +14,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rhs",
             "rhs_count",
             "x0",
+            "coords",
+            "near_null",
             "as_stored",
             "first_index",
             "assume_symmetric",

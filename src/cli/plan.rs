@@ -11,10 +11,13 @@ use super::summary::Line;
 use crate::engine::{Partition, RhsName, Stopping, VectorFile};
 use crate::error::{Error, Result};
 use crate::files::Reserved;
+use crate::format::Coordinates;
 use crate::observe::phrases::count;
+use crate::precond::{NearNull, Preconditioner};
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
+use crate::source::read_vectors;
 use crate::source::vector::{most_bytes, writer};
 use crate::stop::StoppingRule;
 use std::ffi::OsStr;
@@ -30,6 +33,8 @@ pub(crate) struct Plan {
     pub rhs: RhsName,
     /// The start vector.
     pub x0: Option<VectorFile>,
+    /// The coordinates of the nodes, if a file of them is named.
+    pub coordinates: Option<Coordinates>,
     /// Whether only the stored triangle of a symmetric file is read.
     pub as_stored: bool,
     /// The index of the first row in a list of entries.
@@ -73,6 +78,8 @@ impl Plan {
             ("--matrix", file(&matrix)),
             ("--rhs", args.rhs.as_deref().and_then(RhsName::file)),
             ("--x0", args.x0.as_deref()),
+            ("--coords", args.coords.as_deref()),
+            ("--near-null", args.near_null.as_deref()),
             ("--resume", args.resume.as_deref()),
         ];
         let outputs = [("--output", args.output.as_deref()), ("--checkpoint", args.checkpoint.as_deref())];
@@ -86,7 +93,8 @@ impl Plan {
             None => rhs.unwrap_or_default(),
             Some(count) => RhsName::with_count(rhs, count)?,
         };
-        let running = args.run.resolve(None, args.precond, rhs.columns())?;
+        let (precond, coordinates) = nodes(&args, over_ranks)?;
+        let running = args.run.resolve(None, precond, rhs.columns())?;
         let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns(), over_ranks)).transpose()?;
         check_partition(&args.partition, &matrix)?;
         let divided = over_ranks || !running.settled.shares.is_empty();
@@ -97,6 +105,7 @@ impl Plan {
             matrix,
             rhs,
             x0,
+            coordinates,
             as_stored: args.as_stored,
             first_index: args.first_index,
             fetch,
@@ -130,7 +139,7 @@ impl Plan {
         plan.ranks(&self.matrix, false, &self.partition)?;
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
-        plan.add("preconditioner", &self.running.request.precond);
+        plan.add("preconditioner", self.running.request.precond.label());
         plan.add_if("partition", Some(&self.partition).filter(|partition| !partition.is_in_order()));
         for tolerance in &self.stopping.tolerances(self.run.precision)? {
             match tolerance {
@@ -184,6 +193,32 @@ impl Plan {
 pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<()> {
     partition.check()?;
     partition.check_coordinates(matrix)
+}
+
+/// Reads the coordinates of the nodes, and the preconditioner's near-null vectors.
+fn nodes(args: &CgArgs, over_ranks: bool) -> Result<(Preconditioner, Option<Coordinates>)> {
+    let named = [("--coords", &args.coords), ("--near-null", &args.near_null)];
+    if let Some((option, path)) = named.iter().find_map(|(option, path)| Some((*option, path.as_ref()?))) {
+        if !args.precond.takes_near_null() {
+            let reason =
+                format!("preconditioner {} does not use it; name --precond amg, or remove it", args.precond);
+            return Err(bad(option, path.display(), reason));
+        }
+        if over_ranks {
+            let reason = "over ranks it is not used yet; remove it, or solve in one process";
+            return Err(bad(option, path.display(), reason));
+        }
+    }
+    let precond = match &args.near_null {
+        Some(path) => {
+            let named = |fault| Error::InFile { path: path.clone(), fault: Box::new(fault) };
+            let vectors = read_vectors(path).and_then(|vectors| NearNull::new(vectors).map_err(named))?;
+            args.precond.clone().with_near_null(vectors)?
+        }
+        None => args.precond.clone(),
+    };
+    let coordinates = args.coords.as_deref().map(Coordinates::open).transpose()?;
+    Ok((precond, coordinates))
 }
 
 /// Reads the start, which has as many columns as there are right-hand sides. Over ranks, only checks it.

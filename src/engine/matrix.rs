@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
 use crate::format::{Coo, Coordinates, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
+use crate::solve::Method;
 use crate::source::{self, Attached, Loaded, Options, UnsaidIndex};
 use crate::text::{COUNTED, Index, thousands};
 use std::ffi::OsStr;
@@ -219,6 +220,34 @@ impl Matrix {
     /// archive has them if the options of the reader include the vectors stored with the matrix.
     pub fn coordinates(&self) -> Option<&Arc<Coordinates>> {
         self.metadata.coordinates.as_ref()
+    }
+
+    /// Returns the matrix with the coordinates of its nodes, whose number divides the rows. `amg` computes the
+    /// rigid-body modes from them if every node has an unknown for each dimension.
+    pub fn with_coordinates(self, coordinates: Coordinates) -> Result<Matrix> {
+        let (nodes, rows) = (coordinates.nodes(), self.rows());
+        if nodes == 0 || !rows.is_multiple_of(nodes) {
+            let reason = format!(
+                "there are {} nodes, which do not divide the {} rows of the matrix; give a row of coordinates for every node, or \
+                 near-null vectors if some unknowns have no row",
+                thousands(nodes as u64),
+                thousands(rows as u64)
+            );
+            return Err(Error::BadCoordinates { reason });
+        }
+        let metadata =
+            Metadata { coordinates: Some(Arc::new(coordinates)), ..Metadata::clone(&self.metadata) };
+        Ok(Matrix { metadata: Arc::new(metadata), ..self })
+    }
+
+    /// Sets the parameters of a preconditioner that depend on this matrix, its nodes and the method.
+    pub(super) fn settled(&self, precond: &Preconditioner, method: Method) -> Result<Preconditioner> {
+        precond.check_rows(self.rows())?;
+        let precond = match &self.metadata.coordinates {
+            Some(coordinates) => &precond.on_nodes(coordinates, self.rows())?,
+            None => precond,
+        };
+        Ok(precond.settle_for(&self.csr, method.relies_on_linearity()))
     }
 
     /// Returns whether the matrix equals its transpose. If the source does not say so, the first call

@@ -26,7 +26,7 @@ use super::origin::Origin;
 use super::range::check_range;
 use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Offsets, Pattern, Values, partition::by_entries};
 use crate::operator::OwnBackend;
@@ -87,6 +87,17 @@ pub struct Purpose {
     pub partition: Partition,
 }
 
+impl Purpose {
+    /// Refuses near-null vectors, which are not distributed with the rows.
+    fn check_precond(&self) -> Result<()> {
+        if !self.precond.has_near_null() {
+            return Ok(());
+        }
+        let reason = "over ranks there are no near-null vectors; leave them out, or solve in one process";
+        Err(Error::setting("precond", self.precond.label(), reason))
+    }
+}
+
 /// Rows that all ranks have made or read together.
 struct Made {
     /// The first row of each rank, and the number of rows.
@@ -105,6 +116,7 @@ impl Made {
     /// Gives each rank the rows of its part. All ranks call this together.
     fn divide(self, ranks: &Ranks, source: &RankSource<'_>, purpose: &Purpose) -> Result<RankMatrix> {
         let Made { starts, together, rows, nnz, stand_in, note, precond } = self;
+        purpose.check_precond()?;
         let name = source.what.to_string_lossy();
         let held = Held { starts: &starts, together, name: &name, shared: None };
         let rows = Arc::new(held.divide(ranks, rows, &purpose.partition)?);
@@ -127,6 +139,7 @@ impl Plan {
     /// Checks the matrix and plans its parts.
     fn of(matrix: &Matrix, parts: usize, purpose: &Purpose) -> Result<Plan> {
         let Purpose { method, precond, assume_symmetric, .. } = purpose;
+        purpose.check_precond()?;
         let note = matrix.require_symmetric(method.name(), *assume_symmetric, precond)?;
         Plan::check_values(&matrix.csr, purpose)?;
         let precond = precond.settle_for(&matrix.csr, method.relies_on_linearity());

@@ -11,6 +11,7 @@ use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::observe::report::Parts;
 use crate::operator::OwnBackend;
+use crate::precond::Preconditioner;
 
 /// Why a solve after a failed update is refused.
 pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
@@ -47,13 +48,15 @@ impl Labels {
         let Input::OfRank(matrix) = matrix else {
             let applied = matches!(matrix, Input::Applied(_));
             let own = recipe.custom_precond.is_some();
-            let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
+            let named = |name: fn(&Preconditioner) -> String| {
+                if own { "own".to_owned() } else { name(&recipe.precond) }
+            };
             return Ok(Labels {
                 device: device.describe().to_owned(),
                 backend: if applied { "own".to_owned() } else { backend },
                 backend_because,
-                precond_identity: precond.clone(),
-                precond,
+                precond_identity: named(Preconditioner::identity),
+                precond: named(Preconditioner::label),
                 parts: None,
             });
         };

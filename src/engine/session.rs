@@ -253,8 +253,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let _span = settings.run.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = ready.narrow.as_ref().unwrap_or(&exact.csr);
             let context = Context { precision, size, choosing: settings.run.choosing, columns };
-            let linear = method.relies_on_linearity();
-            let precond = settings.run.request.precond.settle_for(&exact.csr, linear);
+            let precond = exact.settled(&settings.run.request.precond, method)?;
             let phases = &mut settings.run.phases;
             let choose = || choose::<D, T>(&held, backend, csr, &context, &mut |what| phases.announce(what));
             let reserve = memory::reserve(method, &precond, csr, (columns, size_of::<T>()));

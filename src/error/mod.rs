@@ -387,6 +387,12 @@ pub enum Error {
         /// What is wrong, in which node, and what is valid.
         reason: String,
     },
+    /// The near-null vectors of a matrix are invalid.
+    #[error("near-null vectors: {reason}")]
+    BadNearNull {
+        /// What is wrong, where, and what is valid.
+        reason: String,
+    },
     /// An operator known by its products is not symmetric.
     #[error(
         "the {what} is not symmetric: for the product w of the {what} and a random vector y, <w, w> is {square:e}, but the product \

@@ -1,5 +1,6 @@
 //! The description of a preconditioner, and its construction.
 
+use super::NearNull;
 use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
 use crate::device::{Device, Dot, Op, Sweep};
 use crate::error::Result;
@@ -31,6 +32,8 @@ pub(super) struct Given<'a, D: Device, T: Scalar> {
     pub a: &'a Operator<D, T>,
     /// The parameters, completed for the matrix.
     pub params: Params,
+    /// The near-null vectors, if any are known.
+    pub near_null: Option<Arc<NearNull>>,
     /// Bytes of device memory that must stay free.
     pub reserve: u64,
     /// The number of columns of most vectors.
@@ -87,6 +90,8 @@ pub(super) trait Construction {
     const PARAMS: &'static [Param] = &[];
     /// Whether it runs on the CPU only.
     const NEEDS_CPU: bool = false;
+    /// Whether it uses near-null vectors.
+    const TAKES_NEAR_NULL: bool = false;
     /// Whether applying it consists of sweeps only.
     const IS_SWEEPS: bool = false;
     /// Whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
@@ -105,6 +110,9 @@ pub(super) trait Construction {
     fn together(_params: &Params) -> usize {
         1
     }
+
+    /// Sets the parameters that depend on the number of unknowns of a node.
+    fn on_nodes(_unknowns: usize, _params: &mut Params) {}
 
     /// Sets the parameters that depend on the matrix.
     fn settle(_matrix: &Csr, _params: &mut Params) {}
@@ -138,6 +146,7 @@ pub struct Entry {
     /// Parameters that can follow the name: `chebyshev:degree=8`.
     pub params: &'static [Param],
     pub(super) needs_cpu: bool,
+    pub(super) takes_near_null: bool,
     pub(super) is_sweeps: bool,
     pub(super) reads_lower_triangle: bool,
     pub(super) bytes_are_estimated: bool,
@@ -146,6 +155,7 @@ pub struct Entry {
     pub(super) programs: &'static [Program],
     pub(super) over_ranks: OverRanks,
     pub(super) together: fn(&Params) -> usize,
+    pub(super) on_nodes: fn(usize, &mut Params),
     pub(super) settle: fn(&Csr, &mut Params),
     pub(super) bytes: fn(&Params, Size, u64) -> u64,
     pub(super) bytes_to_build: fn(&Params, Size) -> u64,
@@ -161,6 +171,7 @@ impl Entry {
         summary: "no preconditioner",
         params: &[],
         needs_cpu: false,
+        takes_near_null: false,
         is_sweeps: true,
         reads_lower_triangle: false,
         bytes_are_estimated: false,
@@ -169,6 +180,7 @@ impl Entry {
         programs: &[],
         over_ranks: OverRanks::Same,
         together: |_| 1,
+        on_nodes: |_, _| {},
         settle: |_, _| {},
         bytes: |_, _, _| 0,
         bytes_to_build: |_, _| 0,
@@ -182,6 +194,7 @@ impl Entry {
             summary: F::SUMMARY,
             params: F::PARAMS,
             needs_cpu: F::NEEDS_CPU,
+            takes_near_null: F::TAKES_NEAR_NULL,
             is_sweeps: F::IS_SWEEPS,
             reads_lower_triangle: F::READS_LOWER_TRIANGLE,
             bytes_are_estimated: F::BYTES_ARE_ESTIMATED,
@@ -190,6 +203,7 @@ impl Entry {
             programs: F::PROGRAMS,
             over_ranks: F::OVER_RANKS,
             together: F::together,
+            on_nodes: F::on_nodes,
             settle: F::settle,
             bytes: F::bytes,
             bytes_to_build: F::bytes_to_build,

@@ -10,6 +10,7 @@ pub mod distributed;
 mod entry;
 mod ic0;
 mod jacobi;
+mod near_null;
 mod ssor;
 mod triangle;
 mod typed;
@@ -17,12 +18,13 @@ mod typed;
 use crate::backend::{Operator, Pick};
 use crate::device::Sweep;
 use crate::error::{Error, Result};
-use crate::format::Csr;
+use crate::format::{Coordinates, Csr};
 use crate::params::{Params, Value};
 use crate::scalar::Scalar;
 pub use entry::Entry;
 pub(crate) use entry::{DotSweep, OverRanks, Program};
 use entry::{Given, Size};
+pub use near_null::NearNull;
 use std::sync::Arc;
 
 /// All preconditioners.
@@ -42,17 +44,19 @@ pub struct Preconditioner {
     entry: &'static Entry,
     /// In their normal form.
     params: Params,
+    /// The near-null vectors, if any are known.
+    near_null: Option<Arc<NearNull>>,
 }
 
 impl Entry {
     /// Returns the preconditioner with the defaults of its parameters.
     pub fn default(&'static self) -> Preconditioner {
-        Preconditioner { entry: self, params: Params::of(self.params).normal() }
+        Preconditioner { entry: self, params: Params::of(self.params).normal(), near_null: None }
     }
 
     /// Returns a preconditioner without parameters.
     const fn plain(&'static self) -> Preconditioner {
-        Preconditioner { entry: self, params: Params::of(self.params) }
+        Preconditioner { entry: self, params: Params::of(self.params), near_null: None }
     }
 }
 
@@ -137,6 +141,61 @@ impl Preconditioner {
         (self.entry.together)(&self.params)
     }
 
+    /// Returns whether it uses near-null vectors, and coordinates of nodes.
+    pub(crate) fn takes_near_null(&self) -> bool {
+        self.entry.takes_near_null
+    }
+
+    /// Sets the near-null vectors; fails if this preconditioner does not use them.
+    pub fn with_near_null(self, near_null: NearNull) -> Result<Preconditioner> {
+        if !self.takes_near_null() {
+            let reason = "it does not use near-null vectors; use amg, or leave the vectors out";
+            return Err(Error::setting("precond", self, reason));
+        }
+        Ok(Preconditioner { near_null: Some(Arc::new(near_null)), ..self })
+    }
+
+    /// Takes the number of unknowns of a node from the coordinates of the nodes of a matrix of `rows` rows,
+    /// and the rigid-body modes if there is an unknown for each dimension. What is set stays.
+    pub(crate) fn on_nodes(&self, coordinates: &Coordinates, rows: usize) -> Result<Preconditioner> {
+        let mut settled = self.clone();
+        let unknowns = rows / coordinates.nodes().max(1);
+        if !self.takes_near_null() || unknowns * coordinates.nodes() != rows {
+            return Ok(settled);
+        }
+        (self.entry.on_nodes)(unknowns, &mut settled.params);
+        if self.near_null.is_none() && unknowns == coordinates.dimensions() {
+            settled.near_null = Some(Arc::new(NearNull::rigid_body_modes(coordinates)?));
+        }
+        Ok(settled)
+    }
+
+    /// Returns whether near-null vectors are set.
+    pub(crate) fn has_near_null(&self) -> bool {
+        self.near_null.is_some()
+    }
+
+    /// Checks that the near-null vectors belong to a matrix of `rows` rows.
+    pub(crate) fn check_rows(&self, rows: usize) -> Result<()> {
+        self.near_null.as_ref().map_or(Ok(()), |near_null| near_null.check_rows(rows))
+    }
+
+    /// Describes the preconditioner with its near-null vectors.
+    pub(crate) fn label(&self) -> String {
+        match &self.near_null {
+            Some(near_null) => format!("{self} with {near_null}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Returns a text that differs for preconditioners that are not the same operator.
+    pub(crate) fn identity(&self) -> String {
+        match &self.near_null {
+            Some(near_null) => format!("{}, [{:016x}]", self.label(), near_null.hash()),
+            None => self.to_string(),
+        }
+    }
+
     /// Sets the parameters that depend on the matrix, as the construction does.
     pub fn settle(&self, matrix: &Csr) -> Preconditioner {
         let mut settled = self.clone();
@@ -185,8 +244,9 @@ impl Preconditioner {
         columns: usize,
     ) -> Result<Option<Operator<D, T>>> {
         let Some(each) = &self.entry.build else { return Ok(None) };
-        let params = self.settle(matrix).params;
+        self.check_rows(matrix.rows())?;
+        let Preconditioner { params, near_null, .. } = self.settle(matrix);
         let device = a.device();
-        D::one(D::both(each))(&Given { device, matrix, a, params, reserve, columns }).map(Some)
+        D::one(D::both(each))(&Given { device, matrix, a, params, near_null, reserve, columns }).map(Some)
     }
 }

@@ -28,7 +28,7 @@ impl FromStr for Preconditioner {
         let (name, rest) = split_name(all);
         let entry = ROWS.iter().find(|row| row.name == name).ok_or_else(|| unknown(all, name))?;
         let params = Params::parse(entry.params, rest).map_err(|fault| error(all, fault))?;
-        Ok(Preconditioner { entry, params: params.normal() })
+        Ok(Preconditioner { entry, params: params.normal(), near_null: None })
     }
 }
 
@@ -53,6 +53,6 @@ impl Default for Preconditioner {
 
 impl PartialEq for Preconditioner {
     fn eq(&self, other: &Preconditioner) -> bool {
-        self.name() == other.name() && self.params == other.params
+        self.name() == other.name() && self.params == other.params && self.near_null == other.near_null
     }
 }

@@ -23,6 +23,7 @@ mod cli_labels;
 mod cli_live;
 mod cli_markov;
 mod cli_monitor;
+mod cli_multigrid;
 mod cli_outputs;
 mod cli_pagerank;
 mod cli_pagerank_each;

@@ -7,9 +7,12 @@ use crate::common::vectors::bits;
 use crate::common::{tolerance, zoo};
 use solver::device::Cpu;
 use solver::engine::{Cg, DeviceSettings, Matrix, RightHandSides, SystemSettings};
+use solver::format::{Coordinates, Csr, Dense};
+use solver::precond::{NearNull, Preconditioner};
 use solver::scalar::Precision;
 use solver::solve::Method;
 use solver::stop::StopReason;
+use std::sync::Arc;
 
 fn iterations(matrix: &str, precond: &str) -> usize {
     let cpu = Cpu::new(Some(2)).unwrap();
@@ -112,4 +115,87 @@ fn a_matrix_whose_diagonal_is_not_positive_is_refused_with_its_row() {
     let matrix = Matrix::from_triplets(3, 3, entries).unwrap();
     let error = Cg::new(&matrix).device("cpu").precond("amg").prepare().unwrap_err().to_string();
     assert!(error.contains("amg") && error.contains("row 1 "), "{error}");
+}
+
+/// Solves with `amg` for a random right-hand side of the range; returns the iterations and the description of
+/// the preconditioner.
+fn solved(matrix: &Matrix, precond: Preconditioner) -> (usize, String) {
+    let b = System::random(Arc::new(matrix.csr().clone())).b;
+    let answer = Cg::new(matrix).device("cpu").threads(2).preconditioner(precond).solve(&b).unwrap();
+    assert!(answer.converged(), "{}", answer.report());
+    (answer.iterations(), answer.report().preconditioner.clone())
+}
+
+/// Returns the same matrix without the coordinates of its nodes.
+fn without_coordinates(matrix: &Matrix) -> Matrix {
+    Matrix::from(Csr::clone(matrix.csr()))
+}
+
+#[test]
+fn rigid_body_modes_make_elasticity_take_few_iterations() {
+    for (name, modes, most) in [
+        ("delaunay2d:n=3000,unknowns=2", 3, 20),
+        ("delaunay2d:n=3000,unknowns=2,boundary=neumann", 3, 20),
+        ("delaunay3d:n=3000,unknowns=3", 6, 24),
+        ("delaunay3d:n=3000,unknowns=3,boundary=neumann", 6, 24),
+        ("delaunay3d:n=3000,unknowns=3,shape=beam", 6, 30),
+        ("delaunay3d:n=3000,unknowns=3,shape=plate", 6, 60),
+        ("elasticity3d:10x10x10,contrast=100", 6, 20),
+    ] {
+        let matrix = Matrix::open(name).unwrap();
+        let (with, told) = solved(&matrix, preconditioner("amg"));
+        assert!(told.contains(&format!("{modes} rigid-body modes")), "{name}: {told}");
+        assert!(with <= most, "{name}: {with}");
+        let (without, told) = solved(&without_coordinates(&matrix), preconditioner("amg"));
+        assert!(!told.contains("rigid"), "{name}: {told}");
+        assert!(with < without, "{name}: {with} with the modes, {without} without");
+    }
+}
+
+#[test]
+fn rigid_body_modes_given_as_vectors_or_as_coordinates_make_the_same_preconditioner() {
+    let matrix = Matrix::open("delaunay3d:n=1500,unknowns=3").unwrap();
+    let coordinates = Coordinates::clone(matrix.coordinates().unwrap());
+    let modes = NearNull::rigid_body_modes(&coordinates).unwrap();
+    let plain = without_coordinates(&matrix);
+    let amg = preconditioner("amg:block=3,coarse=30").with_near_null(modes).unwrap();
+    let by_vectors = solved(&plain, amg);
+    let by_coordinates =
+        solved(&plain.with_coordinates(coordinates).unwrap(), preconditioner("amg:block=3,coarse=30"));
+    assert_eq!(by_vectors, by_coordinates);
+}
+
+#[test]
+fn displacements_fixed_by_rows_of_the_identity_do_not_break_rigid_body_modes() {
+    let whole = Matrix::open("delaunay3d:n=3000,unknowns=3,boundary=neumann").unwrap();
+    let coordinates = whole.coordinates().unwrap();
+    // All of x = 0, and rollers on z = 0: only displacements along z are fixed there.
+    let is_fixed = |row: usize| {
+        let point = coordinates.node(row / 3);
+        point[0] == 0.0 || (row % 3 == 2 && point[2] == 0.0)
+    };
+    let csr = whole.csr();
+    let kept = |row: usize| csr.row(row).filter(move |(column, _)| !is_fixed(*column) && !is_fixed(row));
+    let entries = (0..whole.rows()).flat_map(|row| {
+        let one = is_fixed(row).then_some((row, row, 1.0));
+        one.into_iter().chain(kept(row).map(move |(column, value)| (row, column, value)))
+    });
+    let fixed = Matrix::from_triplets(whole.rows(), whole.rows(), entries).unwrap();
+    let fixed = fixed.with_coordinates(Coordinates::clone(coordinates)).unwrap();
+    let (iterations, _) = solved(&fixed, preconditioner("amg"));
+    assert!(iterations <= 24, "{iterations}");
+}
+
+#[test]
+fn near_null_vectors_that_do_not_fit_are_refused_with_a_remedy() {
+    let matrix = Matrix::open("poisson2d:10x10").unwrap();
+    let vectors = |rows| NearNull::new(Dense::new(rows, 1, vec![1.0; rows]).unwrap()).unwrap();
+    let short = preconditioner("amg").with_near_null(vectors(99)).unwrap();
+    let error = Cg::new(&matrix).device("cpu").preconditioner(short).prepare().unwrap_err().to_string();
+    assert!(error.contains("99 rows and the matrix 100"), "{error}");
+    let error = preconditioner("ic0").with_near_null(vectors(100)).unwrap_err().to_string();
+    assert!(error.contains("ic0") && error.contains("use amg"), "{error}");
+    let points = Coordinates::new(2, vec![0.5; 2 * 33]).unwrap();
+    let error = matrix.with_coordinates(points).map(drop).unwrap_err().to_string();
+    assert!(error.contains("33 nodes") && error.contains("100 rows"), "{error}");
 }

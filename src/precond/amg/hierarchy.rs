@@ -6,10 +6,10 @@ use super::smoothed::{
     Prolongation, SAFETY, galerkin, inverse_diagonal, largest_eigenvalue, predicted_entries, row_sum_bound,
 };
 use super::strength::{Norms, leaves_most_alone};
-use super::tentative::{NearNull, Tentative};
+use super::tentative::Tentative;
 use crate::error::Result;
-use crate::format::Csr;
 use crate::format::product::Rows;
+use crate::format::{Csr, Dense};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ impl Hierarchy {
     /// Makes the levels of a symmetric matrix with nodes of `block` rows.
     pub(crate) fn of(
         matrix: &Arc<Csr>,
-        near_null: NearNull,
+        near_null: Dense,
         block: usize,
         options: &Options,
     ) -> Result<Hierarchy> {
@@ -107,7 +107,7 @@ impl Hierarchy {
             let aggregates = aggregates(&strong, &norms);
             laps.end("aggregates");
             drop(norms);
-            let next = aggregates.count * near_null.count;
+            let next = aggregates.count * near_null.cols();
             if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {
                 return Ok(Hierarchy { levels, last: last(matrix, inverse) });
             }
@@ -136,7 +136,7 @@ impl Hierarchy {
             laps.end("product");
             log::debug!("amg: level {} of {} rows: {:.4?}", levels.len(), matrix.rows(), laps.1);
             let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));
-            block = near_null.count;
+            block = near_null.cols();
             near_null = tentative.coarse;
             levels.push(Level { matrix, inverse, largest, prolongator, restriction });
             matrix = Arc::new(coarse);

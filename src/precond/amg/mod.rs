@@ -22,26 +22,29 @@ mod tentative;
 
 use super::entry::{Construction, Given, OverRanks, Size};
 use super::jacobi::inverse_diagonal;
+use super::near_null::NearNull;
 use crate::backend::{Operator, Pick};
 use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::stats::Blocks;
-use crate::format::{Csr, Values};
+use crate::format::{Csr, Dense, Values};
 use crate::parallel::tabulate;
 use crate::params::{Kind, Param, Params, Value};
 use crate::scalar::Scalar;
 use cycle::{Builder, SWEEPS, Shape};
 use hierarchy::{Hierarchy, Options};
+use rayon::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
-use tentative::NearNull;
 
 /// The preconditioner's row in the table.
 pub(super) struct Row;
 
 /// The largest reciprocal of a scaled diagonal entry for which levels in single precision stay in range.
 const WIDEST: f64 = 1e18;
+/// The most unknowns of a node.
+const MOST_UNKNOWNS: usize = 64;
 const STRENGTH: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
 
 impl Construction for Row {
@@ -62,17 +65,24 @@ impl Construction for Row {
         ),
         Param::new(
             "block",
-            Kind::Whole(1, 64),
+            Kind::Whole(1, MOST_UNKNOWNS as u64),
             "unknowns of a node; left out: the size that fits the matrix",
         ),
     ];
     const NEEDS_CPU: bool = true;
+    const TAKES_NEAR_NULL: bool = true;
     const BYTES_ARE_ESTIMATED: bool = true;
     const SWEEPS: &'static [Sweep<'static>] = SWEEPS;
     const OVER_RANKS: OverRanks = OverRanks::Schwarz;
 
     fn together(params: &Params) -> usize {
         params.find_whole("block").unwrap_or(0) as usize
+    }
+
+    fn on_nodes(unknowns: usize, params: &mut Params) {
+        if params.find_whole("block").is_none() && unknowns <= MOST_UNKNOWNS {
+            params.set("block", Value::Whole(unknowns as u64));
+        }
     }
 
     fn settle(matrix: &Csr, params: &mut Params) {
@@ -95,7 +105,7 @@ impl Construction for Row {
 
     /// Builds the cycle; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
-        let Given { device, matrix, params, reserve, columns, .. } = given;
+        let Given { device, matrix, params, near_null, reserve, columns, .. } = given;
         if !D::ON_HOST {
             return Err(Error::CpuOnly { precond: Row::NAME });
         }
@@ -116,7 +126,12 @@ impl Construction for Row {
             smooths: params.word("prolongator") == Some("smoothed"),
         };
         let (matrix, scale) = scaled(matrix)?;
-        let near_null = NearNull::constants(matrix.rows(), block)?;
+        let near_null = match near_null {
+            Some(given) => Arc::clone(given),
+            None => Arc::new(NearNull::constants(matrix.rows(), block)?),
+        };
+        log::info!("amg: near-null vectors: {near_null}");
+        let near_null = on_coupled_rows(&matrix, near_null.vectors(), block)?;
         let hierarchy = Hierarchy::of(&matrix, near_null, block, &options)?;
         let sizes = hierarchy.sizes();
         let entries: usize = sizes.iter().map(|(_, entries)| entries).sum();
@@ -137,6 +152,23 @@ impl Construction for Row {
         log::debug!("amg: operators of all levels: {:.4} s", began.elapsed().as_secs_f64());
         Ok(built)
     }
+}
+
+/// Sets the near-null vectors to zero in rows that the rest of the system does not affect, such as those of
+/// fixed displacements: no combination of the vectors is an error there. Nodes of one unknown need no change,
+/// because such a node is in no aggregate.
+fn on_coupled_rows(matrix: &Csr, vectors: &Dense, block: usize) -> Result<Dense> {
+    let (rows, m, mut values) = (vectors.rows(), vectors.cols(), vectors.values().to_vec());
+    if block == 1 {
+        return Dense::new(rows, m, values);
+    }
+    let is_coupled = |row: usize| matrix.row(row).any(|(column, value)| column != row && value != 0.0);
+    values
+        .par_chunks_mut(m)
+        .enumerate()
+        .filter(|(row, _)| !is_coupled(*row))
+        .for_each(|(_, row)| row.fill(0.0));
+    Dense::new(rows, m, values)
 }
 
 /// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double

@@ -6,7 +6,7 @@
 //! systems of several unknowns per node.
 
 use super::aggregate::{Aggregates, NONE};
-use super::tentative::{NearNull, Tentative};
+use super::tentative::Tentative;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::format::product::{Rows, made_by_rows};
@@ -129,7 +129,7 @@ pub(super) struct Prolongation<'a> {
 
 impl Prolongation<'_> {
     fn columns(&self) -> usize {
-        self.aggregates.count * self.tentative.entries.count
+        self.aggregates.count * self.tentative.entries.cols()
     }
 
     /// Calls `entry` for each entry of a row of the tentative prolongator.
@@ -138,7 +138,7 @@ impl Prolongation<'_> {
         if aggregate == NONE {
             return;
         }
-        let NearNull { count, .. } = self.tentative.entries;
+        let count = self.tentative.entries.cols();
         for (c, value) in self.tentative.entries.row(row).iter().enumerate().filter(|(_, v)| **v != 0.0) {
             entry(aggregate * count as u32 + c as u32, *value);
         }
@@ -147,7 +147,7 @@ impl Prolongation<'_> {
     /// Returns the tentative prolongator.
     pub(crate) fn plain(&self) -> Result<Csr> {
         let size = (self.matrix.rows(), self.columns());
-        let count = self.tentative.entries.count;
+        let count = self.tentative.entries.cols();
         made_by_rows(
             size,
             |_| count,
@@ -168,7 +168,7 @@ impl Prolongation<'_> {
         };
         let omega = 4.0 / 3.0 / largest;
         let size = (self.matrix.rows(), self.columns());
-        let count = self.tentative.entries.count;
+        let count = self.tentative.entries.cols();
         made_by_rows(
             size,
             |row| (filtered.row_range(row).len() + 1) * count,

@@ -6,6 +6,7 @@
 
 use super::aggregate::{Aggregates, NONE};
 use crate::error::Result;
+use crate::format::Dense;
 use crate::parallel::{run_all, split_front, threads_for, zeros};
 
 /// The share of a column's square that must be left after the others are taken out of it.
@@ -13,32 +14,11 @@ const INDEPENDENT: f64 = 1e-16;
 /// The tasks of each thread.
 const TASKS: usize = 4;
 
-/// The near-null vectors: `count` numbers for each row, row-major.
-#[derive(Clone, Debug)]
-pub(super) struct NearNull {
-    pub vectors: Vec<f64>,
-    pub count: usize,
-}
-
-impl NearNull {
-    /// Returns a vector for each unknown of a node, which is 1 there and 0 for the others.
-    pub(crate) fn constants(rows: usize, block: usize) -> Result<NearNull> {
-        let mut vectors = zeros(rows * block)?;
-        (0..rows).for_each(|row| vectors[row * block + row % block] = 1.0);
-        Ok(NearNull { vectors, count: block })
-    }
-
-    /// Returns the numbers of a row.
-    pub(crate) fn row(&self, row: usize) -> &[f64] {
-        &self.vectors[row * self.count..][..self.count]
-    }
-}
-
 /// The entries of the tentative prolongator, and the near-null vectors of the next level.
 pub(super) struct Tentative {
     /// As many entries for each row as there are near-null vectors; 0 in a row without an aggregate.
-    pub entries: NearNull,
-    pub coarse: NearNull,
+    pub entries: Dense,
+    pub coarse: Dense,
 }
 
 /// The nodes of each aggregate, in order.
@@ -82,8 +62,8 @@ fn orthonormalise(q: &mut [f64], r: &mut [f64], m: usize) {
 
 impl Tentative {
     /// Factors the near-null vectors in each aggregate of nodes of `block` rows.
-    pub(crate) fn of(aggregates: &Aggregates, near_null: &NearNull, block: usize) -> Result<Tentative> {
-        let (m, count) = (near_null.count, aggregates.count);
+    pub(crate) fn of(aggregates: &Aggregates, near_null: &Dense, block: usize) -> Result<Tentative> {
+        let (m, count) = (near_null.cols(), aggregates.count);
         let Members { starts, nodes } = Members::of(aggregates)?;
         let mut coarse: Vec<f64> = zeros(count * m * m)?;
         let mut q: Vec<f64> = zeros(nodes.len() * block * m)?;
@@ -106,19 +86,19 @@ impl Tentative {
                     let own = &nodes[starts[aggregate]..starts[aggregate + 1]];
                     let q = split_front(&mut q, own.len() * block * m);
                     for (rows, node) in q.chunks_exact_mut(block * m).zip(own) {
-                        rows.copy_from_slice(&near_null.vectors[*node as usize * block * m..][..block * m]);
+                        rows.copy_from_slice(&near_null.values()[*node as usize * block * m..][..block * m]);
                     }
                     orthonormalise(q, split_front(&mut r, m * m), m);
                 }
             },
         );
-        let mut entries: Vec<f64> = zeros(near_null.vectors.len())?;
+        let mut entries: Vec<f64> = zeros(near_null.values().len())?;
         for (rows, node) in q.chunks_exact(block * m).zip(&nodes) {
             entries[*node as usize * block * m..][..block * m].copy_from_slice(rows);
         }
         Ok(Tentative {
-            entries: NearNull { vectors: entries, count: m },
-            coarse: NearNull { vectors: coarse, count: m },
+            entries: Dense::new(near_null.rows(), m, entries)?,
+            coarse: Dense::new(count * m, m, coarse)?,
         })
     }
 }
@@ -134,7 +114,7 @@ mod tests {
         let aggregates = Aggregates { of, count: 3 };
         let vectors: Vec<f64> =
             (0..nodes * block * m).map(|i| ((i * i * 31 + 7 * i) % 101) as f64 - 50.0).collect();
-        let near_null = NearNull { vectors, count: m };
+        let near_null = Dense::new(nodes * block, m, vectors).unwrap();
         let Tentative { entries, coarse } = Tentative::of(&aggregates, &near_null, block).unwrap();
         for aggregate in 0..3 {
             let rows = aggregate * 8..(aggregate + 1) * 8;
@@ -156,7 +136,7 @@ mod tests {
     fn a_dependent_column_is_zero() {
         let aggregates = Aggregates { of: vec![0; 4], count: 1 };
         let vectors = (0..4).flat_map(|i| [1.0, 2.0, f64::from(i)]).collect();
-        let near_null = NearNull { vectors, count: 3 };
+        let near_null = Dense::new(4, 3, vectors).unwrap();
         let Tentative { entries, coarse } = Tentative::of(&aggregates, &near_null, 1).unwrap();
         assert!((0..4).all(|row| entries.row(row)[1] == 0.0 && entries.row(row)[2] != 0.0));
         assert_eq!(coarse.row(1), [0.0; 3]);
