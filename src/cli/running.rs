@@ -151,7 +151,7 @@ impl RunArgs {
     }
 
     /// Starts the thread pool that reads and checks the matrix, with the same limit as that of the solve.
-    pub fn start_pool(&self) {
+    pub(crate) fn start_pool(&self) {
         start_pool(self.threads);
     }
 

@@ -19,7 +19,6 @@ use super::watch::{FanOut, Phases};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
-use crate::operator::OwnBackend;
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
@@ -67,7 +66,7 @@ pub struct Prepared {
 /// Prints the method, the number of rows, the backend and the device.
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (method, device) = (self.facts.method.name(), &self.facts.labels.device);
+        let (method, device) = (self.facts.method.name(), self.describe_devices());
         write!(f, "{method} with {} rows by backend {} on {device}", self.rows(), self.backend())
     }
 }
@@ -119,15 +118,16 @@ impl Prepared {
         settings.stopping = settings.run.watch.stopping(settings.stopping);
         settings.run.phases = Phases::default();
         let Seat { recipe, note, labels, .. } = &seats.states()[0];
+        let mut labels = labels.clone();
+        labels.common.seconds_setup = began.elapsed().as_secs_f64();
         let facts = Arc::new(AnswerFacts {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
-            labels: labels.clone(),
+            labels,
             on_cpu: matches!(devices[0].0, OpenedDevice::Cpu(_)),
             precision,
             note: note.clone(),
             checkpoint: settings.checkpoints.save.as_ref().map(|(file, _)| file.clone()),
-            seconds_setup: began.elapsed().as_secs_f64(),
             moves: !matches!(settings.matrix, Input::Applied(_)),
         });
         let (rule, recipe) = (StoppingRule::any([]), recipe.clone());
@@ -177,7 +177,7 @@ impl Prepared {
         let facts = self.facts(k);
         self.settings.checkpoints.labels = vec![
             ("precision", facts.precision.name().to_owned()),
-            ("backend", facts.labels.backend.clone()),
+            ("backend", facts.labels.common.backend.clone()),
             ("preconditioner", facts.labels.precond_identity.clone()),
         ];
         let partition =
@@ -199,9 +199,9 @@ impl Prepared {
         }
         if k > 1 {
             let chosen = self.seats.run(|seat| seat.prepare(k), |seat| seat.prepare(k))?;
-            self.several = chosen.into_iter().next().flatten().map(|OwnBackend { backend, because }| {
+            self.several = chosen.into_iter().next().flatten().map(|again| {
                 let mut facts = AnswerFacts::clone(&self.facts);
-                (facts.labels.backend, facts.labels.backend_because) = (backend, because);
+                facts.labels.common.rechosen(again);
                 Arc::new(facts)
             });
         }
@@ -306,12 +306,12 @@ impl Prepared {
 
     /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
     pub fn describe_devices(&self) -> &str {
-        &self.facts.labels.device
+        &self.facts.labels.common.device
     }
 
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
-        &self.facts.labels.backend
+        &self.facts.labels.common.backend
     }
 
     /// Returns the reasons for the backend.
@@ -457,12 +457,9 @@ impl Prepared {
             return Err(error);
         }
         self.is_stale = false;
-        self.facts = Arc::new(AnswerFacts {
-            matrix: MatrixFacts::of(&self.settings.matrix),
-            note,
-            seconds_setup: began.elapsed().as_secs_f64(),
-            ..(*self.facts).clone()
-        });
+        let facts = Arc::make_mut(&mut self.facts);
+        (facts.matrix, facts.note) = (MatrixFacts::of(&self.settings.matrix), note);
+        facts.labels.common.seconds_setup = began.elapsed().as_secs_f64();
         Ok(())
     }
 

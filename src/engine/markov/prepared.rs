@@ -86,7 +86,7 @@ impl Prepared {
 
     /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
     pub fn describe_devices(&self) -> &str {
-        &self.facts.device
+        &self.facts.common.device
     }
 
     /// Returns the closed classes, in the order of their first states. Over ranks, only the

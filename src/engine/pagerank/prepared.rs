@@ -156,12 +156,12 @@ impl Prepared {
 
     /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
     pub fn describe_devices(&self) -> &str {
-        &self.facts.device
+        &self.facts.common.device
     }
 
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
-        &self.facts.chosen.backend
+        &self.facts.common.backend
     }
 
     /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over
