@@ -11,7 +11,7 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is 900.
-MOST_PUBLIC = 1400
+MOST_PUBLIC = 1392
 # Lines of comments and documentation with more than COLUMNS columns, indentation included. The goal is 0.
 MOST_LONG = 17
 COLUMNS = 110

@@ -66,8 +66,8 @@ pub(super) fn begin(
     Ok(Some(opening))
 }
 
-/// Prints the report, and returns whether the solve converged. Fails if the report or the results could not be
-/// written.
+/// Prints the report, and returns whether the solve converged. Fails if the report or the results could not
+/// be written.
 pub(super) fn end<R: Serialize + DerefMut<Target = Common>>(
     run: &RunArgs,
     profiling: &Profiling,

@@ -157,8 +157,8 @@ impl RunArgs {
         start_pool(self.threads);
     }
 
-    /// Writes the history and the plot, if requested, whatever the outcome of earlier writing. Over ranks, the
-    /// first one writes.
+    /// Writes the history and the plot, if requested, whatever the outcome of earlier writing. Over ranks,
+    /// the first one writes.
     pub(crate) fn write_results<H: Borrow<History>>(
         &self,
         written: Result<()>,

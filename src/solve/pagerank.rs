@@ -291,9 +291,9 @@ pub fn power<D: Device, T: Scalar>(
 /// times for each, so that the distributions need not be in memory together.
 pub(crate) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
 
-/// Computes the ranks of the problem, or those for each of several distributions of the jumps, all in one run:
-/// one product of the links with all columns in an iteration. Each column has its own end and certificate, and
-/// starts at its distribution; the distribution and the start of the problem are then not used.
+/// Computes the ranks of the problem, or those for each of several distributions of the jumps, all in one
+/// run: one product of the links with all columns in an iteration. Each column has its own end and
+/// certificate, and starts at its distribution; those of the problem are then not used.
 pub(crate) fn power_each<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
