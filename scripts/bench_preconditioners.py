@@ -2,7 +2,8 @@
 """Times `solver cg` with every preconditioner that the program lists, and writes iterations
 and seconds as JSON.
 
-  scripts/bench_preconditioners.py --solver target/release/solver --real DIR -o results/cpu/preconditioners.json
+  scripts/bench_preconditioners.py --solver target/release/solver --real DIR \\
+    -o results/cpu/preconditioners.json
   scripts/bench_preconditioners.py table results/cpu/preconditioners.json      # as a Markdown table
 
 The systems are the generated ones in PETSC below and, with --real, every file that DIR/SOURCES.md lists as

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the Python package beside SciPy and python-igraph, best of three in turns, and checks the answers.
 
-  scripts/bench_python.py [GRAPH]        GRAPH: a web graph, such as cnr-2000.graph; without it a generated graph is ranked
+  scripts/bench_python.py [GRAPH]        GRAPH: a web graph, such as cnr-2000.graph; default: a generated one
   scripts/bench_python.py --calls        only functions of the caller, and small systems
 
 Needs the package itself, scipy, pandas and igraph; with --calls instead of the last two pyamg.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Solves the systems of the convergence plots in plots/, saves their histories there, and draws them.
 
-  scripts/convergence.py --device cpu     # CG, PageRank and a Markov chain on a block band; PageRank of the web graph cnr-2000
+  scripts/convergence.py --device cpu     # CG, PageRank and a chain on a block band; PageRank of cnr-2000
   scripts/convergence.py --device cuda    # CG on F1-like with the kernel hybrid, with cuSPARSE and with auto
 
 The web graph is the file cnr-2000.graph in the folder that SOLVER_REAL_DATA names. `--only band` solves

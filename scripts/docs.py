@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Generates and checks the README and the book.
 
-  scripts/docs.py tables           # fill in every table and draw every plot from results/ and from the program itself
+  scripts/docs.py tables           # fill in tables and draw plots from results/ and from the program
   scripts/docs.py tables --check   # fail if one of them differs
   scripts/docs.py commands         # run every `sh` block of README.md and of the book
-  scripts/docs.py links            # check every relative link, anchor and name of a file, and the links of the built book if there is one
+  scripts/docs.py links            # check relative links, anchors, names of files and the links of the book
   scripts/docs.py words            # check that no sentence is too long
-  scripts/docs.py figures          # check that no figure of the chapter on the studies is typed, and that its tables name their record
+  scripts/docs.py figures          # check that the chapter on the studies types no figure
   scripts/docs.py preprocess       # called by mdBook: prepares the chapters (docs_book.py)
 
 A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in

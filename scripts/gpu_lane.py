@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the test suite on a machine that has a GPU and no Rust.
 
-    scripts/gpu_lane.py pack --real DIR -o gpu-tests.tar.xz   # with Rust: builds, strips and packs the test binaries and their data
-    ./gpu_lane.py run --minutes 9 -o parts                    # with the GPU, in the unpacked folder; repeat until complete
+    scripts/gpu_lane.py pack --real DIR -o gpu-tests.tar.xz   # with Rust: packs test binaries and their data
+    ./gpu_lane.py run --minutes 9 -o parts                    # with the GPU, in the unpacked folder; repeat
     scripts/gpu_lane.py merge parts/*.jsonl -o results/h200/tests.json
 
 `run` writes a line for each test as soon as its outcome is known, so an interrupted run loses only the tests

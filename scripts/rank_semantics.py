@@ -8,10 +8,11 @@ NetworkX iterates until changes are at the level of rounding. igraph's PRPACK us
 vertices, so its answer is exact except for rounding. A case names the policy for sinks with which we
 should compute the same ranks:
 
-- NetworkX jumps from a sink as it jumps elsewhere: to the personalisation if there is one (our default is uniform). The argument
-  `dangling=` replaces this distribution.
+- NetworkX jumps from a sink as it jumps elsewhere: to the personalisation if there is one (our default is
+  uniform). The argument `dangling=` replaces this distribution.
 - igraph does the same as NetworkX by default and has no such argument.
-- Repeated edges need a MultiDiGraph in NetworkX: a DiGraph keeps only the last one. igraph keeps them, as we do.
+- Repeated edges need a MultiDiGraph in NetworkX: a DiGraph keeps only the last one. igraph keeps
+  them, as we do.
 - Both use weights, keep self loops, and treat a vertex whose edges all have weight zero as a sink.
 """
 import json, sys

@@ -10,7 +10,8 @@ must be installed for them:
   product, cg, pagerank, markov   scipy, scipy-blocks, cupy, mkl, mkl-blocks
   product, cg                     eigen, petsc, petsc-blocks
   minres                          scipy, cupy
-  product                         numpy-rows (a Python loop over rows), numpy-dense, numba:scalar, numba:vector (on a GPU)
+  product                         numpy-rows (a Python loop over rows), numpy-dense
+  product on a GPU                numba:scalar, numba:vector
   pagerank                        graphblas, networkit, igraph, gap:pr, gap:pr-spmv, gap:pr-f32
 
 The size of blocks is found, or named: scipy-blocks:5. The output is one JSON object: seconds (a list, for one

@@ -4,7 +4,7 @@ arrays hold matrices.
 A rival is a class with some of the methods below, each of which times with `samples` and returns a
 dictionary with the answer x:
 
-  operator(a)           a function from x to a x, which `products` and `power` time; x has several columns if `columns` is set
+  operator(a)           a function from x to a x, which `products` and `power` time; x has `columns` columns
   solve(a, b, rtol)     conjugate gradients
   minimal_residuals(a, b, rtol)   MINRES
   ranks(a, tolerance)   PageRank with damping 0.85

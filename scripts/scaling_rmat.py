@@ -3,7 +3,7 @@
 scaling_model.py.
 
 usage: scripts/scaling_rmat.py LEVELS GPUS...             (for example 33 16 1024; needs NumPy)
-       scripts/scaling_rmat.py --check LEVELS RANKS...     (the numbers that `solver info --ranks` counts, by the ranges of CPUs)
+       scripts/scaling_rmat.py --check LEVELS RANKS...     (the counts of `solver info --ranks`)
 
 The graph has 2^LEVELS vertices and 16 links for each, drawn as the generator `rmat` draws them. Such a
 graph of 2^33 vertices cannot be made, so the figures are expected values: the probability of a link is a

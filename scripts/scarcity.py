@@ -2,7 +2,7 @@
 """Runs `solver` under limits on its address space and its threads. Every run must end with exit code 0, 1 or
 2: no panic, no signal, no hang.
 
-  scripts/scarcity.py --solver target/release/solver                    # about 4500 runs, half an hour on two cores
+  scripts/scarcity.py --solver target/release/solver                    # about 4500 runs, half an hour
   scripts/scarcity.py --solver target/release/solver --runs 200         # a sample of them
 
 Limits on the address space start at the smallest at which `solver --version` runs and end at 600 MB. Limits

@@ -10,7 +10,7 @@ use std::io::Write;
 const COULD_NOT_RUN: i32 = 2;
 
 /// The system allocator with a check for failed allocations.
-pub struct Checked;
+pub(crate) struct Checked;
 
 // SAFETY: each method passes its arguments unchanged to the system allocator; if that returns null, the
 // method returns null or the process ends.
@@ -63,7 +63,7 @@ fn out_of_memory(bytes: usize) -> ! {
 }
 
 /// Sets how the allocator of glibc takes memory from the system and gives it back.
-pub fn prepare() {
+pub(crate) fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         /// Arrays of at least this size are mapped one by one, and return to the system as soon as they are

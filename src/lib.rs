@@ -19,10 +19,11 @@
 //! - [`Matrix`](engine::Matrix) comes from a file or a name, from triplets, or from compressed rows of any
 //!   index type; a matrix of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into
 //!   a `Matrix`. [`Cg::with_product`](engine::Cg::with_product) takes a caller's own product instead.
-//! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) begin the settings of a solve
-//!   ([`Solver`](engine::Solver)). A matrix that is not symmetric is refused.
-//! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for many right-hand sides
-//!   ([`Prepared`](engine::Prepared)), on any thread.
+//! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) collect the settings of a solve
+//!   ([`SystemSettings`](engine::SystemSettings)); [`Solver`](engine::Solver) does so for any method. A
+//!   matrix that is not symmetric is refused.
+//! - [`prepare`](engine::SystemSettings::prepare) keeps device, matrix and preconditioner for many
+//!   right-hand sides ([`Prepared`](engine::Prepared)), on any thread.
 //! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
 //! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a guaranteed bound on the error, and
 //!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can
@@ -70,6 +71,7 @@
 //! | `metis` | the partition `graph` of a system over ranks, by METIS; needs a C compiler to build |
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
 
+#![warn(unreachable_pub)]
 // Some code serves the program or conversions only.
 #![cfg_attr(
     not(all(feature = "cli", feature = "nalgebra", feature = "sprs")),

@@ -61,12 +61,12 @@ pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
 /// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines
 /// them one after the other.
-pub const RESIDUAL_PART: usize = 512;
+pub(crate) const RESIDUAL_PART: usize = 512;
 
 /// Computes residuals of one matrix as its source provides it, on a device, by other code than
 /// that of a backend.
 pub trait Residuals: Send {
-    /// Writes b - A x to `r`, and for each [`RESIDUAL_PART`] rows the sum of the squares of the bounds on
+    /// Writes b - A x to `r`, and for each `RESIDUAL_PART` rows the sum of the squares of the bounds on
     /// rounding errors, as scale and sum, the largest sum of magnitudes in a row of A, and the largest |r_i /
     /// a_ii| over the rows with a positive diagonal entry. The bits are those of the host's computation.
     fn compute(
@@ -79,10 +79,10 @@ pub trait Residuals: Send {
 }
 
 /// Terms of a sum that are added one after the other; the sums of the parts are added in their order.
-pub const SUM_PART: usize = 1 << 14;
+pub(crate) const SUM_PART: usize = 1 << 14;
 
 /// The sum of each part of [`SUM_PART`] terms, and the sum of the rounding errors of its additions.
-pub type PartSums = Vec<[f64; 2]>;
+pub(crate) type PartSums = Vec<[f64; 2]>;
 
 /// The map F(x) = d (inflow + kept + spread) + (1 - d) v of PageRank, apart from its links.
 #[derive(Clone, Copy, Debug)]
@@ -178,7 +178,7 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 
     /// Returns how the operator multiplies `k` columns, if it chooses between several ways.
-    pub fn plan_of(&self, k: usize) -> Option<String> {
+    pub(crate) fn plan_of(&self, k: usize) -> Option<String> {
         self.map.plan_of(k)
     }
 
@@ -188,7 +188,7 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 
     /// Returns how the kernel of y = A x occupies the device; see [`LinearOperator::occupancy`].
-    pub fn occupancy(&self) -> Result<Option<Occupancy>> {
+    pub(crate) fn occupancy(&self) -> Result<Option<Occupancy>> {
         self.device.in_turn(|| self.map.occupancy(&self.device))
     }
 
@@ -347,7 +347,7 @@ pub(crate) fn dot_after_product<D: Device, T: Scalar>(
 
 impl<D: Device, T: Scalar> Work<'_, D, T> {
     /// Computes y = A x, and the dot product with its program if `product` has them.
-    pub fn product(&mut self, a: &Operator<D, T>, product: &Product) -> Result<()> {
+    pub(crate) fn product(&mut self, a: &Operator<D, T>, product: &Product) -> Result<()> {
         self.lend([product.x, product.y], |x, y, slots| match product.then {
             None => a.apply(1.0, x, 0.0, y),
             Some((slot, then)) => a.apply_dot(x, y, slots, &dot_into(slot), then),

@@ -46,9 +46,9 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     Ok(thread)
 }
 
-/// Does the same for a thread of a scope, which may use rayon while the calling thread waits for it. If the
-/// calling thread is the only thread of its pool, the new thread becomes a pool itself: the calling thread
-/// would not run what is given to its pool.
+/// Starts a thread of a scope and returns once it runs, or an error, as [`start_thread`] does. The thread may
+/// use rayon while the calling thread waits for it. If the calling thread is the only thread of its pool, the
+/// new thread becomes a pool itself: the calling thread would not run what is given to its pool.
 pub(crate) fn start_scoped<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: String,
@@ -187,7 +187,8 @@ pub(crate) fn tabulate<T: Zeroable + Send>(n: usize, f: impl Fn(usize) -> T + Sy
     Ok(array)
 }
 
-/// Does the same for elements of any type. If memory does not suffice, the process ends.
+/// Returns `f(i)` for each `i` below `n`, in order, for elements of any type. If memory does not suffice, the
+/// process ends.
 pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
     /// The fewest elements that a thread computes as one task.
     const FEWEST: usize = 4096;
@@ -196,7 +197,8 @@ pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync)
     all
 }
 
-/// Does the same with a task for each range. The ranges follow one another from 0 on.
+/// Returns `f(i)` for each `i` of the ranges, in order, with a task for each range. The ranges follow one
+/// another from 0 on.
 pub(crate) fn collected_in<R: Send>(ranges: Vec<Range<usize>>, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let count = ranges.iter().map(Range::len).sum();
     assert!(ranges.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end)) == Some(count));
@@ -255,8 +257,8 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
     front
 }
 
-/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer
-/// threads can then fill it: the system clears a page when it is first touched.
+/// Returns `n` zeros. All threads of the pool touch the pages of a long array, so that fewer threads can then
+/// fill it: the system clears a page when it is first touched.
 pub(crate) fn touched_zeros<T: Pod>(n: usize) -> Result<Vec<T>> {
     const PAGE: usize = 4096;
     /// Bytes that a thread touches as one task.

@@ -3,7 +3,7 @@
 pub use crate::engine::{
     Answer, Answers, Cg, DeviceHandle, DeviceName, DeviceSettings, Markov, Matrix, Minres, Multiply, Order,
     Pagerank, Prepared, Products, Progress, RightHandSide, RightHandSides, RunSettings, Solver, Stopping,
-    Weights, markov, pagerank,
+    SystemSettings, Weights, markov, pagerank,
 };
 pub use crate::error::{Error, Result};
 pub use crate::observe::report::Report;

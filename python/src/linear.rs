@@ -9,7 +9,8 @@ use crate::owned::Owned;
 use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use solver::engine::{self, RightHandSide, RightHandSides, RunSettings, Stopping};
+use solver::engine::{self, RightHandSide, RightHandSides, RunSettings, Solver, Stopping, SystemSettings};
+use solver::solve::Method;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -73,21 +74,15 @@ impl Prepared {
         if work < if calls_python { ALONE } else { TINY } {
             running.threads.get_or_insert(1);
         }
+        let method = match method {
+            "minres" => Method::Minres,
+            "pipelined-cg" => Method::PipelinedCg,
+            "block-cg" => Method::BlockCg,
+            _ => Method::Cg,
+        };
         let settings = match (matrix, apply) {
-            (Some(Matrix(matrix)), _) => match method {
-                "minres" => engine::Minres::new(matrix),
-                "pipelined-cg" => engine::Cg::pipelined(matrix),
-                "block-cg" => engine::Cg::block(matrix),
-                _ => engine::Cg::new(matrix),
-            },
-            (None, Some(apply)) => {
-                let product = product(rows, apply, &raised_here);
-                if method == "minres" {
-                    engine::Minres::with_product(product)
-                } else {
-                    engine::Cg::with_product(product)
-                }
-            }
+            (Some(Matrix(matrix)), _) => Solver::new(method, matrix),
+            (None, Some(apply)) => Solver::with_product(method, product(rows, apply, &raised_here)),
             (None, None) => return Err(exception(py, "InputError", "there is no matrix".to_owned())),
         };
         let mut settings = with_running(settings, &running, py)?

@@ -26,12 +26,10 @@ use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
 pub(crate) use moves::{rows_of_parts, rows_of_shared};
-pub(crate) use parts::cut_lengths;
-pub use parts::{RowParts, moved, owner};
+pub(crate) use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;
-pub(crate) use transpose::swap_rows;
-pub use transpose::{ColumnCounts, transposed};
+pub(crate) use transpose::{ColumnCounts, swap_rows, transposed};
 
 /// The rows of a rank, with the ghosts that they need.
 pub struct RankRows {
@@ -59,7 +57,7 @@ impl fmt::Debug for RankRows {
 impl RankRows {
     /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has
     /// the rows `starts[i]..starts[i + 1]`. All ranks call this together.
-    pub fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
+    pub(crate) fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
         let own = starts[ranks.rank()] as u32..starts[ranks.rank() + 1] as u32;
         let set = ranks.agreed(Ghosts::of(rows.col_indices(), &own))?;
         let ghosts = ranks.agreed(set.list())?;
@@ -109,7 +107,7 @@ impl RankRows {
     }
 
     /// Returns the number of rows of this rank.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.matrix.rows()
     }
 

@@ -19,14 +19,16 @@ pub(crate) mod timing;
 use crate::device::{Cpu, Cuda, Device, Kept, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, DiagonalBlocks, Values};
+pub use crate::operator::Operator;
+pub(crate) use crate::operator::SharedOperator;
 use crate::operator::{Inflow, Residuals};
-pub use crate::operator::{Operator, SharedOperator};
 use crate::params::{Param, Params, split_name};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
 pub(crate) use cuda::Taken;
-pub use decision::{Candidate, Decision, GpuSize};
-pub use each::{Both, Each, TableKind};
+pub use decision::GpuSize;
+pub(crate) use decision::{Candidate, Decision};
+pub(crate) use each::{Both, Each, TableKind};
 pub(crate) use for_columns::{ForColumns, MatrixAgain};
 pub(crate) use names::{auto_entries, nearest_on_cpu};
 pub use names::{backend_names, recommended};
@@ -445,7 +447,7 @@ impl Choice {
     }
 
     /// Returns this backend as the choice for a matrix, with a reason that is not the model's.
-    pub fn because(self, why: String) -> SettledChoice {
+    pub(crate) fn because(self, why: String) -> SettledChoice {
         SettledChoice { choice: self, because: Some(why), candidates: Arc::default() }
     }
 
@@ -487,7 +489,7 @@ impl SettledChoice {
     }
 
     /// The registry row.
-    pub fn entry(&self) -> &'static Entry {
+    pub(crate) fn entry(&self) -> &'static Entry {
         self.choice.entry
     }
 

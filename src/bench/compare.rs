@@ -12,7 +12,7 @@ const LEAST: f64 = 0.03;
 
 /// A case of two records.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
+pub(crate) struct Moved {
     /// The case.
     pub case: String,
     /// Seconds of the median before and after.
@@ -23,7 +23,7 @@ pub struct Moved {
 
 /// Cases that only one of the records has, and why the other one has no such case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alone {
+pub(crate) struct Alone {
     /// The number of cases.
     pub cases: usize,
     /// What the other record lacks.
@@ -32,7 +32,7 @@ pub struct Alone {
 
 /// The comparison of two records.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Cases in both.
     pub common: usize,
     /// Those of them that ran on another device, or in a sweep of another name: the same
@@ -61,7 +61,7 @@ pub struct Comparison {
 /// The same case has the same sweep, device and number of threads. If one of the records has no cases of
 /// that sweep on that device, as records of two machines often do, the case of the same matrix by the
 /// same method counts instead.
-pub fn compare(before: &Record, after: &Record) -> Comparison {
+pub(crate) fn compare(before: &Record, after: &Record) -> Comparison {
     let mut found = Comparison::default();
     let partners = partners(before, after);
     for (old, new) in before.rows.iter().zip(&partners) {

@@ -14,7 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Draws the figures of a record, `NAME-1.svg` and so on in a folder, numbered like the tables; returns
 /// titles and files. The ending selects the format: `svg`, `png` or `pdf`.
-pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Result<Vec<(String, PathBuf)>> {
+pub(crate) fn draw(
+    record: &Record,
+    folder: &Path,
+    ending: &str,
+    style: Style,
+) -> Result<Vec<(String, PathBuf)>> {
     let mut drawn = Vec::new();
     for (index, table) in record.tables().iter().enumerate() {
         let Some(figure) = figure(record, table) else { continue };

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine that measured a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// The model of the processor.
     pub cpu: String,
     /// The cores that this process may use.
@@ -28,7 +28,7 @@ pub struct Machine {
 
 /// The limits of a GPU by its clocks, its width and its number of multiprocessors. No program reaches them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peaks {
+pub(crate) struct Peaks {
     /// The bandwidth of the memory in GB/s.
     pub bandwidth: u64,
     /// Additions and multiplications in single precision, in GFLOP/s.

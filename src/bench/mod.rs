@@ -1,7 +1,7 @@
 //! Measurements: studies of products and solves, verified, timed, and compared with the machine's limits.
 //!
 //! A [`Study`] is data (`configs/bench/*.toml`): sweeps over matrices, backends, devices and precisions, and
-//! the tables and figures to make of them. [`run`](run::run) measures a study into a `Record`, one `Row`
+//! the tables and figures to make of them. `run::run` measures a study into a `Record`, one `Row`
 //! for each case, and saves it after every matrix, so that an interrupted run can be continued. A case that
 //! fails keeps its row, with the error.
 //!
@@ -34,13 +34,15 @@ mod solves;
 mod study;
 mod text;
 
-pub use compare::{Alone, Comparison, Moved, compare};
+pub(crate) use compare::{Alone, compare};
+pub(crate) use compare::{Comparison, Moved};
 #[cfg(feature = "plot")]
-pub use figures::draw;
+pub(crate) use figures::draw;
 pub use named::studies;
 pub(crate) use plan::{ITERATIONS, Plan, STEPS, plan};
 pub(crate) use record::{Record, Row, Spread};
-pub use run::{Progress, run};
-pub use settings::Settings;
-pub use study::{Protocol, Show, Statistic, Study, Sweep, Table, Value, What};
-pub use text::{csv, markdown};
+pub(crate) use run::{Progress, run};
+pub(crate) use settings::Settings;
+pub use study::Study;
+pub(crate) use study::{Protocol, Sweep};
+pub(crate) use text::{csv, markdown};

@@ -15,7 +15,7 @@ pub(crate) const SCHEMA: u32 = 1;
 
 /// A measured study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// The version of this schema.
     #[serde(default = "first_schema")]
     pub schema: u32,
@@ -49,7 +49,7 @@ fn is_none(count: &usize) -> bool {
 
 /// Cases that were not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     /// The name of the sweep.
     pub sweep: String,
     /// The cases: a device, and how many if it is not all of them.

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Cases finished, kept ones included.
     pub done: usize,
     /// All cases.
@@ -52,7 +52,11 @@ struct Run<'a> {
 
 /// Measures the cases of a study that the record does not have yet, and returns the record. The record is
 /// saved after every matrix; a run that is cancelled returns what it has.
-pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Progress)) -> Result<Record> {
+pub(crate) fn run(
+    study: &Study,
+    settings: &Settings,
+    on_progress: &mut dyn FnMut(&Progress),
+) -> Result<Record> {
     let all = study.cases(&[]);
     let needs_gpu = all.iter().any(|case| settings.asks_for(&case.row) && case.row.device == "cuda");
     let gpu = if needs_gpu { Some(cuda::usable(0).and_then(|()| Cuda::new(0))) } else { None };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// What to run of a study, and how.
-pub struct Settings {
+pub(crate) struct Settings {
     /// The kind of device to run cases of, or all.
     pub device: Option<String>,
     /// The sweeps to run; empty for all.

@@ -6,13 +6,15 @@ use super::record::{Row, Spread};
 use super::rivals;
 use super::study::{Sweep, What};
 use crate::backend::timing::operand;
-use crate::engine::{Cg, DeviceSettings, Markov, Matrix, Minres, Multiply, Pagerank, RunSettings};
+use crate::engine::{
+    DeviceSettings, Markov, Matrix, Multiply, Pagerank, RunSettings, Solver, SystemSettings,
+};
 use crate::error::{Error, Result};
 use crate::observe::Common;
 use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
-use crate::solve::problem;
+use crate::solve::{Method, problem};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -148,7 +150,8 @@ fn check_product(matrix: &Matrix, row: &Row) -> Result<()> {
 fn symmetric(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
     let system = problem::with_known_answer(matrix.csr());
     let prepare = || {
-        let solver = if row.what == What::Minres { Minres::new(matrix) } else { Cg::new(matrix) };
+        let method = if row.what == What::Minres { Method::Minres } else { Method::Cg };
+        let solver = Solver::new(method, matrix);
         let solver = solver.by_model().cancel(cancel);
         let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
         if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {

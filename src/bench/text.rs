@@ -116,7 +116,7 @@ fn reasons(record: &Record, table: &Table) -> String {
 
 /// Formats a record as Markdown: the machine, the stand-ins for real matrices, every table, and what was
 /// left out.
-pub fn markdown(record: &Record) -> String {
+pub(crate) fn markdown(record: &Record) -> String {
     let study = &record.study;
     let mut text = format!("# {}\n\n{}\n\n", study.title, study.about.trim());
     text.push_str(&format!(
@@ -159,7 +159,7 @@ pub fn markdown(record: &Record) -> String {
 
 /// Formats all rows as CSV, with times in seconds. Each row names the machine, the version of
 /// this program and the day.
-pub fn csv(record: &Record) -> String {
+pub(crate) fn csv(record: &Record) -> String {
     let mut text = "sweep,program,matrix,measured,as_stored,device,threads,columns,precision,backend,label,rows,cols,entries,longest,\
                     min,median,mean,max,samples,each,dot_median,cold_median,build,first,transfer,total,bytes,flops,storage,stream_gbs,\
                     checked,iterations,error,variables,machine,version,started\n"

@@ -11,7 +11,7 @@ use super::progress::{Largest, Limits, Live, show_phases};
 use super::{choices, flags, interrupt, launch};
 use crate::engine::{
     self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RankMatrix, RhsName,
-    RightHandSides, RunSettings, Solver,
+    RightHandSides, RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
 use crate::observe::report::ColumnReport;

@@ -153,7 +153,7 @@ impl RunArgs {
     }
 
     /// Starts the thread pool that reads and checks the matrix, with the same limit as that of the solve.
-    pub(crate) fn start_pool(&self) {
+    pub(super) fn start_pool(&self) {
         start_pool(self.threads);
     }
 

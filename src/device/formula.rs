@@ -7,7 +7,9 @@
 //! names! { vectors v { x, r, p, q } scalars s { rr, target, pq, rho, alpha, beta } }
 //!
 //! const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then { alpha = rho / pq; });
-//! const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then { beta = rr / rho; rho = rr; });
+//! const RESIDUAL: Formula = sweep!({
+//!     "cg_residual": r = r - alpha * q; rr = <r, r>;
+//! } then { beta = rr / rho; rho = rr; });
 //! ```
 //!
 //! | formula | meaning |
@@ -40,7 +42,7 @@ pub(crate) const MAX_NAMES: usize = 16;
 
 /// The operand of a sweep for each name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Binding {
+pub(crate) struct Binding {
     operands: [Option<Operand>; MAX_NAMES],
     writes: u8,
     reads: u8,
@@ -48,7 +50,7 @@ pub struct Binding {
 
 impl Binding {
     /// Makes the operands of a sweep that writes the targets and reads the other vectors that are used.
-    pub const fn of(targets: &[Name], used: &[Name]) -> Binding {
+    pub(crate) const fn of(targets: &[Name], used: &[Name]) -> Binding {
         let mut binding = Binding { operands: [None; MAX_NAMES], writes: 0, reads: 0 };
         let mut i = 0;
         while i < targets.len() {
@@ -72,7 +74,7 @@ impl Binding {
     }
 
     /// Returns the operand of a name.
-    pub const fn operand(&self, name: Name) -> Operand {
+    pub(crate) const fn operand(&self, name: Name) -> Operand {
         match self.operands[name.0 as usize] {
             Some(operand) => operand,
             None => panic!("the formula does not name this vector"),
@@ -80,7 +82,7 @@ impl Binding {
     }
 
     /// Returns the number of a vector among those that are written.
-    pub const fn target(&self, name: Name) -> u8 {
+    pub(crate) const fn target(&self, name: Name) -> u8 {
         match self.operand(name) {
             Operand::Write(i) => i,
             Operand::Read(_) | Operand::Ones => panic!("the formula does not write this vector"),
@@ -88,17 +90,17 @@ impl Binding {
     }
 
     /// Returns the number of vectors that are written.
-    pub const fn writes(&self) -> u8 {
+    pub(crate) const fn writes(&self) -> u8 {
         self.writes
     }
 
     /// Returns the number of vectors that are only read.
-    pub const fn reads(&self) -> u8 {
+    pub(crate) const fn reads(&self) -> u8 {
         self.reads
     }
 
     /// Returns whether the formula names this vector.
-    pub fn has(&self, name: Name) -> bool {
+    pub(crate) fn has(&self, name: Name) -> bool {
         self.get(name).is_some()
     }
 
@@ -110,7 +112,7 @@ impl Binding {
 
 /// A sweep over named vectors; see the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Formula {
+pub(crate) struct Formula {
     /// The operand of each name.
     pub binding: Binding,
     /// The sweep over operands.
@@ -119,24 +121,24 @@ pub struct Formula {
 
 impl Formula {
     /// Returns the bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
-    pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
+    pub(crate) fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
         self.sweep.bytes(n, k, width)
     }
 
     /// Returns the formula's sum with another output slot.
-    pub const fn sum_into(&self, slot: Slot) -> [Dot; 1] {
+    pub(crate) const fn sum_into(&self, slot: Slot) -> [Dot; 1] {
         [Dot { out: slot, ..self.sweep.dots[0] }]
     }
 
     /// Returns the sweep with `dots` as its sums and `then` as the program on scalars after them. An operator
     /// fuses such a sweep in [`apply_dot`](crate::operator::LinearOperator::apply_dot).
-    pub const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
+    pub(crate) const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
         let Sweep { name, writes, reads, updates, numbers, .. } = self.sweep;
         Sweep { name, writes, reads, updates, dots, then, numbers }
     }
 
     /// Runs the sweep on vectors that are given by name. Every vector of the formula must be given once.
-    pub fn run<D: Device, T: Scalar, const W: usize, const R: usize>(
+    pub(crate) fn run<D: Device, T: Scalar, const W: usize, const R: usize>(
         &self,
         device: &D,
         writes: [(Name, &mut D::Vector<T>); W],
@@ -191,7 +193,7 @@ pub struct Product {
 impl Product {
     /// Returns the dot product `<x, y>` and the program on scalars after it, in the form in which kernels are
     /// compiled before a solve: x is `Read(0)` and y is `Read(1)`. Panics if the product has no dot product.
-    pub const fn program(&self) -> ([Dot; 1], &'static [Op]) {
+    pub(crate) const fn program(&self) -> ([Dot; 1], &'static [Op]) {
         match self.then {
             Some((slot, then)) => ([Dot::product(Operand::Read(0), Operand::Read(1), slot)], then),
             None => panic!("the product has no dot product"),

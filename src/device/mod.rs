@@ -4,22 +4,23 @@
 //! ([`Device::sweep`]), and the recording of a step that is then replayed without the host. Solvers use
 //! nothing else of a device, so the same source runs on a CPU and on a GPU.
 
+mod caller_arrays;
 pub mod cpu;
 pub mod cuda;
 pub mod distributed;
 pub mod formula;
-mod lent;
 pub mod stream;
 pub mod sweep;
 pub(crate) mod workspace;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+pub use caller_arrays::{LentIndices, LentNumbers, LentProduct, LentRows};
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use distributed::{Distributed, Ranks, RowNumbers};
-pub use formula::{Formula, Name, Product};
-pub use lent::{LentIndices, LentNumbers, LentProduct, LentRows};
+pub(crate) use formula::Formula;
+pub use formula::{Name, Product};
 use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
@@ -98,14 +99,14 @@ impl SlotState {
     }
 
     /// Counts an iteration of a column and stores its value in the ring.
-    pub fn count(&mut self, column: usize, value: f64) {
+    pub(crate) fn count(&mut self, column: usize, value: f64) {
         let index = self.counts[column] as usize % RING;
         self.ring[index * self.k + column] = value;
         self.counts[column] += 1;
     }
 
     /// Stores a value on a track of the ring, for the iteration of a column that is counted next.
-    pub fn note(&mut self, track: Track, column: usize, value: f64) {
+    pub(crate) fn note(&mut self, track: Track, column: usize, value: f64) {
         let index = track.0 as usize * RING + self.counts[column] as usize % RING;
         self.ring[index * self.k + column] = value;
     }

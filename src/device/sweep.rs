@@ -58,7 +58,7 @@ pub enum Factor {
 
 impl Factor {
     /// Returns the second vector.
-    pub const fn operand(self) -> Operand {
+    pub(crate) const fn operand(self) -> Operand {
         match self {
             Factor::Times(w) | Factor::Over(w) => w,
         }

@@ -42,7 +42,7 @@ const INITIAL_NAMES: [u8; MAX_NAMES] = {
 
 impl<D: Device, T: Scalar> Workspace<D, T> {
     /// Allocates vectors of zeros with these names, each n x k, and `slots` scalars.
-    pub fn new(
+    pub(crate) fn new(
         device: &D,
         names: impl IntoIterator<Item = Name>,
         (n, k): (usize, usize),
@@ -72,7 +72,7 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &D {
+    pub(crate) fn device(&self) -> &D {
         &self.device
     }
 
@@ -82,22 +82,22 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
     }
 
     /// Returns whether there is a vector of that name.
-    pub fn has(&self, name: Name) -> bool {
+    pub(crate) fn has(&self, name: Name) -> bool {
         self.vectors[name.0 as usize].is_some()
     }
 
     /// Borrows the workspace to work on it.
-    pub fn work(&mut self) -> Work<'_, D, T> {
+    pub(crate) fn work(&mut self) -> Work<'_, D, T> {
         Work { space: self, current_names: INITIAL_NAMES }
     }
 
     /// Copies a vector to the host.
-    pub fn download(&self, name: Name, host: &mut [T]) -> Result<()> {
+    pub(crate) fn download(&self, name: Name, host: &mut [T]) -> Result<()> {
         self.device.download(self.vector(name)?, host)
     }
 
     /// Waits for all work and copies the scalars to the host.
-    pub fn read(&self, into: &mut SlotState) -> Result<()> {
+    pub(crate) fn read(&self, into: &mut SlotState) -> Result<()> {
         self.device.read(&self.slots, into)
     }
 
@@ -107,18 +107,13 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
 }
 
 impl<D: Device, T: Scalar> Work<'_, D, T> {
-    /// Returns the device.
-    pub fn device(&self) -> &D {
-        &self.space.device
-    }
-
     /// Returns the rows and the columns of the vectors.
     pub(crate) fn shape(&self) -> (usize, usize) {
         self.space.shape()
     }
 
     /// Returns whether there is a vector of that name.
-    pub fn has(&self, name: Name) -> bool {
+    pub(crate) fn has(&self, name: Name) -> bool {
         self.space.has(name)
     }
 
@@ -151,7 +146,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Copies a vector to the host.
-    pub fn download(&self, name: Name, host: &mut [T]) -> Result<()> {
+    pub(crate) fn download(&self, name: Name, host: &mut [T]) -> Result<()> {
         self.space.download(Name(self.index(name) as u8), host)
     }
 
@@ -165,17 +160,17 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Waits for all work and copies the scalars to the host.
-    pub fn read(&self, into: &mut SlotState) -> Result<()> {
+    pub(crate) fn read(&self, into: &mut SlotState) -> Result<()> {
         self.space.read(into)
     }
 
     /// Copies slot values, counts and done codes to the device.
-    pub fn write(&mut self, from: &SlotState) -> Result<()> {
+    pub(crate) fn write(&mut self, from: &SlotState) -> Result<()> {
         self.space.device.write(from, &mut self.space.slots)
     }
 
     /// Runs a sweep.
-    pub fn sweep(&mut self, formula: &Formula) -> Result<()> {
+    pub(crate) fn sweep(&mut self, formula: &Formula) -> Result<()> {
         self.sweep_with(formula, &[])
     }
 
@@ -290,7 +285,7 @@ pub struct Recorded<D: Device, T: Scalar, P> {
 
 impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
     /// Records a step over a workspace. The step does not run yet.
-    pub fn new(mut workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Result<Self> {
+    pub(crate) fn new(mut workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Result<Self> {
         let device = workspace.device.clone();
         let graph = device.record(&mut || step(&parts, &mut workspace.work()))?;
         Ok(Recorded { graph: Some(graph), workspace, parts, step })
@@ -318,18 +313,13 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
         self.graph.as_ref().is_some_and(|graph| self.workspace.device.stops_early(graph))
     }
 
-    /// Returns the data that stays the same from step to step.
-    pub fn parts(&self) -> &P {
-        &self.parts
-    }
-
     /// Returns the workspace, to read from.
-    pub fn workspace(&self) -> &Workspace<D, T> {
+    pub(crate) fn workspace(&self) -> &Workspace<D, T> {
         &self.workspace
     }
 
     /// Returns the workspace and the parts, for work between two replays.
-    pub fn open(&mut self) -> (Work<'_, D, T>, &P) {
+    pub(crate) fn open(&mut self) -> (Work<'_, D, T>, &P) {
         (self.workspace.work(), &self.parts)
     }
 

@@ -11,7 +11,7 @@ use crate::text::{duration, thousands};
 
 /// Formats a setting with its value, which may be empty, in the form that the caller uses: `max_iters(1300)`,
 /// `--max-iters 1300`. The text is empty for a setting that the caller lacks.
-pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
+pub(crate) type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
 /// Formats a setting as a method of the library: `max_iters(1300)`.
 pub(crate) fn as_method(setting: &str, value: &str) -> String {

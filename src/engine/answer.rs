@@ -174,7 +174,7 @@ impl Answer {
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
     /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
     /// solve on several devices.
-    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if !self.is_limited_by_one_device() {
             return;
         }
@@ -192,7 +192,7 @@ impl Answer {
     }
 
     /// Returns the residual of every iteration, and drops the rest of the answer.
-    pub fn into_recorder(self) -> Recorder {
+    pub(crate) fn into_recorder(self) -> Recorder {
         self.recorder
     }
 

@@ -101,7 +101,7 @@ pub(crate) fn check_threads(threads: Option<usize>) -> Result<()> {
 
 /// A method that runs in f64 on the CPU and needs no backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostMethod {
+pub(crate) struct HostMethod {
     /// The name of the method.
     pub name: &'static str,
     /// Whether it runs on one thread.
@@ -235,7 +235,7 @@ impl Settled {
     }
 
     /// Returns the names of all devices, with commas.
-    pub fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         self.devices().iter().map(DeviceName::to_string).collect::<Vec<_>>().join(", ")
     }
 
@@ -322,7 +322,7 @@ impl DeviceHandle {
 
     /// Returns the shared device of that name, and opens it first if needed. A CPU device with one thread is
     /// never shared, so that solves on different threads run concurrently.
-    pub fn shared(name: DeviceName) -> Result<DeviceHandle> {
+    pub(crate) fn shared(name: DeviceName) -> Result<DeviceHandle> {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
         }

@@ -29,7 +29,7 @@ pub enum State {
 
 impl State {
     /// Returns the state as one word.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
             State::Missing => "missing",

@@ -7,8 +7,8 @@ use crate::source::{Options, missing};
 use std::ffi::OsStr;
 
 impl Matrix {
-    /// Does the same as [`Matrix::open`], but downloads a catalog matrix that is not on this machine.
-    /// `SOLVER_OFFLINE` forbids downloads, and `SOLVER_MIRROR` names another server.
+    /// Reads or generates a matrix as [`Matrix::open`] does, and first downloads a catalog matrix that is not
+    /// on this machine. `SOLVER_OFFLINE` forbids downloads, and `SOLVER_MIRROR` names another server.
     pub fn fetch(what: impl AsRef<OsStr>) -> Result<Matrix> {
         let what = what.as_ref();
         match missing(what)? {
@@ -17,9 +17,10 @@ impl Matrix {
         }
     }
 
-    /// Does the same as [`fetch`](Matrix::fetch), with options of the reader; `settings` has the server, the
-    /// folder and a flag that stops the download. Calls `progress` with the bytes received and the total, if
-    /// the total is known. The folder must be that of [`Settings::new`], as matrices are opened from there.
+    /// Opens a matrix as [`fetch`](Matrix::fetch) does, with options of the reader; `settings` has the
+    /// server, the folder and a flag that stops the download. Calls `progress` with the bytes received and
+    /// the total, if the total is known. The folder must be that of [`Settings::new`], as matrices are opened
+    /// from there.
     pub fn fetch_with(
         what: impl AsRef<OsStr>,
         options: &Options,

@@ -199,7 +199,7 @@ impl Names {
     }
 
     /// Returns whether rows have ids.
-    pub fn has_ids(&self) -> bool {
+    pub(crate) fn has_ids(&self) -> bool {
         self.first.is_some()
     }
 
@@ -229,17 +229,17 @@ pub(super) struct Search<'a> {
 
 impl Search<'_> {
     /// Returns the names of all rows.
-    pub fn names(&self) -> &Names {
+    pub(super) fn names(&self) -> &Names {
         self.names
     }
 
     /// Returns the row with that id.
-    pub fn by_id(&self, id: u64) -> Option<usize> {
+    pub(super) fn by_id(&self, id: u64) -> Option<usize> {
         self.names.row(id)
     }
 
     /// Returns the row with that label; fails if several rows have it.
-    pub fn by_label(&self, label: &str) -> std::result::Result<Option<usize>, String> {
+    pub(super) fn by_label(&self, label: &str) -> std::result::Result<Option<usize>, String> {
         match self.labels.as_ref().and_then(|labels| labels.find(label)) {
             None => Ok(None),
             Some((row, true)) => Ok(Some(row)),
@@ -248,7 +248,7 @@ impl Search<'_> {
     }
 
     /// Returns the row whose label is `word`, or else the row whose id is `word`.
-    pub fn find(&self, word: &str) -> std::result::Result<Option<usize>, String> {
+    pub(super) fn find(&self, word: &str) -> std::result::Result<Option<usize>, String> {
         let by_id = word.parse().ok().and_then(|id| self.by_id(id));
         match (self.by_label(word)?, by_id) {
             (Some(row), Some(other)) if row != other => {
@@ -260,7 +260,7 @@ impl Search<'_> {
 
     /// Suggests labels, or ids, near a word that names no row: a clause that begins with a semicolon, or
     /// nothing. Of very many labels it compares the first ones.
-    pub fn near(&self, word: &str) -> String {
+    pub(crate) fn near(&self, word: &str) -> String {
         /// Comparing these takes about a second.
         const COMPARED: usize = 2_000_000;
         let Origin { labels, ids, .. } = &*self.names.origin;

@@ -38,7 +38,7 @@ impl<'a> RightHandSides<'a> {
     }
 
     /// Sets the name of the initial guesses for the report.
-    pub fn start_named(self, name: &'a str) -> RightHandSides<'a> {
+    pub(crate) fn start_named(self, name: &'a str) -> RightHandSides<'a> {
         RightHandSides { start: Some(name), ..self }
     }
 }
@@ -134,7 +134,7 @@ impl Answers {
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as
     /// [`Answer::measure_limit`] does.
-    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if !self.columns.first().is_some_and(Answer::is_limited_by_one_device) {
             return;
         }
@@ -207,7 +207,7 @@ impl Answers {
     }
 
     /// Returns the residual of every iteration of each column, and drops the rest of the answers.
-    pub fn into_recorders(self) -> Vec<Recorder> {
+    pub(crate) fn into_recorders(self) -> Vec<Recorder> {
         self.columns.into_iter().map(Answer::into_recorder).collect()
     }
 }

@@ -14,7 +14,8 @@ pub use distribution::Distribution;
 pub use distributions::Distributions;
 pub(crate) use files::check_output;
 pub use prepared::Prepared;
-pub use report::{ClassReport, MarkovReport, State};
+pub(crate) use report::MarkovReport;
+pub use report::State;
 
 use super::device::HostMethod;
 use super::matrix::Matrix;
@@ -67,7 +68,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Checks that the settings are within their ranges.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_tolerance(self.tol, "the largest possible residual")
     }
 

@@ -67,7 +67,7 @@ impl Matrix {
         Matrix::open_with(what, &Options::default())
     }
 
-    /// Does the same as [`open`](Matrix::open), with options of the reader.
+    /// Reads or generates a matrix as [`open`](Matrix::open) does, with options of the reader.
     pub fn open_with(what: impl AsRef<OsStr>, options: &Options) -> Result<Matrix> {
         let (what, began) = (what.as_ref(), Instant::now());
         let loaded = source::load_with(what, options)?;
@@ -202,12 +202,12 @@ impl Matrix {
 
     /// Returns the names of vectors stored with the matrix that were not read: excluded by the
     /// options, or invalid.
-    pub fn attached_unread(&self) -> &[String] {
+    pub(crate) fn attached_unread(&self) -> &[String] {
         &self.metadata.attached_unread
     }
 
     /// Returns the errors of invalid vectors stored with the matrix.
-    pub fn attached_faults(&self) -> &[String] {
+    pub(crate) fn attached_faults(&self) -> &[String] {
         &self.metadata.attached_faults
     }
 

@@ -32,7 +32,7 @@ const DRAWING: u64 = 45_000_000;
 /// and vectors are those of each device, with its share of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MemoryPlan {
+pub(crate) struct MemoryPlan {
     /// The matrix on the host.
     pub matrix: u64,
     /// The matrix of the backend, estimated as compressed rows unless the backend is dense.
@@ -56,7 +56,7 @@ pub struct MemoryPlan {
 impl MemoryPlan {
     /// Computes the plan for a matrix with this number of rows and entries. `start`: there is an initial
     /// guess; `picture`: a plot is drawn.
-    pub fn new(
+    pub(crate) fn new(
         method: Method,
         request: &Request,
         settled: &Settled,
@@ -99,12 +99,12 @@ impl MemoryPlan {
     }
 
     /// Returns the bytes of operators and vectors on the device of the solve.
-    pub fn on_device(&self) -> u64 {
+    pub(crate) fn on_device(&self) -> u64 {
         self.operator.saturating_add(self.precond).saturating_add(self.vectors)
     }
 
     /// Returns the bytes of main memory.
-    pub fn on_host(&self) -> u64 {
+    pub(crate) fn on_host(&self) -> u64 {
         let all = self.host.saturating_add(self.matrix + self.program);
         if self.on_cpu {
             all.saturating_add(self.on_device() + self.more().map_or(0, |more| more.0))
@@ -115,7 +115,7 @@ impl MemoryPlan {
 
     /// Returns the phase of a run on the CPU that takes more memory than the iterations, and the additional
     /// bytes; none if no phase does.
-    pub fn more(&self) -> Option<(u64, &'static str)> {
+    pub(crate) fn more(&self) -> Option<(u64, &'static str)> {
         let kept = self.given.saturating_add(self.matrix);
         // The host numbers that fill the arrays of the measurement take half as many bytes as the arrays.
         let measuring = self.on_device().min(LARGEST) / 2 * 3;
@@ -133,7 +133,7 @@ impl MemoryPlan {
 }
 
 /// Returns the bytes of compressed rows with values of `width` bytes.
-pub fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
+pub(crate) fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
     let offset = if entries > Offsets::MOST_NARROW { 8 } else { 4 };
     entries * (4 + width) + (rows + 1) * offset
 }

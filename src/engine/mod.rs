@@ -5,7 +5,7 @@
 mod advice;
 mod answer;
 mod arrays;
-mod changing;
+mod caller_matrix;
 mod device;
 pub mod doctor;
 #[cfg(feature = "fetch")]
@@ -13,7 +13,6 @@ mod first_use;
 mod gpus;
 mod graph;
 mod info;
-mod lent;
 mod limit;
 mod many;
 pub mod markov;
@@ -24,6 +23,7 @@ mod opening;
 mod order;
 mod origin;
 pub mod pagerank;
+mod pattern_only;
 #[cfg(feature = "plot")]
 mod pictures;
 mod prepared;
@@ -43,6 +43,7 @@ mod shared;
 mod solver;
 mod spread;
 mod stopping;
+mod system_settings;
 mod team;
 mod transpose;
 pub mod tune;
@@ -51,30 +52,31 @@ mod watch;
 mod weights;
 
 pub use crate::device::{LentIndices, LentNumbers, LentProduct, LentRows};
-pub use advice::{Naming, instead_of};
+pub(crate) use advice::Naming;
+pub use advice::instead_of;
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
-pub use device::{DeviceHandle, DeviceName, HostMethod, Request, Settled};
+pub(crate) use device::HostMethod;
+pub use device::{DeviceHandle, DeviceName, Request, Settled};
 pub use graph::Names;
-pub use info::{AttachedShape, BestBlock, Info};
+pub use info::Info;
 pub use many::{Answers, RightHandSides};
 pub use markov::Markov;
 pub use matrix::Matrix;
-pub use memory::{MemoryPlan, compressed_rows};
+pub(crate) use memory::{MemoryPlan, compressed_rows};
 pub use multiply::{Multiply, Products};
-pub use opening::{Ahead, Opening};
+pub(crate) use opening::{Ahead, Opening};
 pub use order::Order;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
 pub use problem::RhsName;
-pub use ranks::{
-    Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix, RankPart, RankPrediction,
-    RankSource,
-};
+pub(crate) use ranks::RankSource;
+pub use ranks::{Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix};
 pub use rhs::RightHandSide;
 pub use run_settings::{DeviceSettings, RunSettings};
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;
-pub use vector_file::VectorFile;
+pub use system_settings::SystemSettings;
+pub(crate) use vector_file::VectorFile;
 pub use watch::Progress;
 pub use weights::Weights;

@@ -1,9 +1,9 @@
 //! Products of a matrix with one or several vectors on any device: C = alpha A B + beta C.
 
-use super::changing::{WITH_CHANGES, without_values};
 use super::device::{DeviceHandle, on_device};
 use super::matrix::Matrix;
 use super::order::{Order, from_device_order, is_stored_alike, to_device_order};
+use super::pattern_only::{WITH_CHANGES, without_values};
 use super::run_settings::DeviceSettings;
 use super::running::{BackendOrder, Chosen, Run, operator};
 use super::shared::{DeviceGuard, DeviceValue, Shared};

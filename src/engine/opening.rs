@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 /// The solve that follows, as far as it decides which kernels are compiled ahead.
 #[derive(Clone, Copy, Debug)]
-pub enum Ahead {
+pub(crate) enum Ahead {
     /// A linear system.
     System(Method),
     /// The ranks of a graph.
@@ -60,7 +60,7 @@ fn kernels_of<T: Scalar>(sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
 /// Devices that other threads open, and kernels that they compile. Dropping the value ends the compiling
 /// after the current kernel, and waits for those threads.
 #[must_use = "dropping the value waits for the devices"]
-pub struct Opening {
+pub(crate) struct Opening {
     threads: Vec<JoinHandle<()>>,
     enough: Arc<AtomicBool>,
 }

@@ -15,7 +15,8 @@ pub use each::RanksEach;
 pub(crate) use files::check_output;
 pub use prepared::Prepared;
 pub use ranks::Ranks;
-pub use report::{ColumnRanks, RankReport, Top};
+pub(crate) use report::RankReport;
+pub use report::Top;
 
 use super::device::HostMethod;
 use super::matrix::Matrix;
@@ -85,7 +86,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Checks that the settings are within their ranges.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(0.0..1.0).contains(&self.damping) {
             return Err(Error::setting("damping", self.damping, "it must be at least 0 and less than 1"));
         }

@@ -271,7 +271,7 @@ impl Prepared {
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
+    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
         self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.settings.stopping.clone() })
     }
 
@@ -331,9 +331,9 @@ impl Prepared {
     /// infinity ends with [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not
     /// touch the other columns.
     ///
-    /// Prepare with [`columns`](super::Solver::columns) for backend `auto` to choose for several columns. If
-    /// it has chosen a backend that multiplies one vector at a time, the first call prepares another backend,
-    /// and the matrix is stored twice.
+    /// Prepare with [`columns`](super::SystemSettings::columns) for backend `auto` to choose for several
+    /// columns. If it has chosen a backend that multiplies one vector at a time, the first call prepares
+    /// another backend, and the matrix is stored twice.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {

@@ -59,7 +59,7 @@ impl RhsName {
     }
 
     /// Returns the path of a name that is a file; `None` for any other name.
-    pub fn file(typed: &OsStr) -> Option<&Path> {
+    pub(crate) fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
@@ -68,7 +68,7 @@ impl RhsName {
         RhsName::resolve_with(typed, VectorFile::read_columns)
     }
 
-    /// Does the same for a rank that will keep only its own rows: a file is checked; see
+    /// Resolves a name for a rank that will keep only its own rows: a file is checked; see
     /// [`VectorFile::check`].
     pub(crate) fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
         RhsName::resolve_with(typed, |setting, path| VectorFile::check(setting, path, true))
@@ -115,7 +115,7 @@ impl RhsName {
     }
 
     /// Returns the number of right-hand sides.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         match self {
             RhsName::Randoms(_, columns) => *columns,
             RhsName::File(file) => file.columns(),

@@ -37,16 +37,16 @@ use crate::solve::problem::Problem;
 use bytemuck::{Pod, cast_slice};
 pub use chain::RankChain;
 pub(super) use chain::{RankSteps, Steps};
-pub use division::RankPart;
 pub use graph::RankGraph;
 pub use network::Network;
 pub(super) use operator::{KeptOperator, kept_operator};
 pub(super) use output::write_on_first;
 use partition::Held;
-pub use partition::{Partition, SETTING as PARTITION};
+pub use partition::Partition;
+pub(crate) use partition::SETTING as PARTITION;
 pub(super) use parts::parts_of;
-pub use prediction::{Cluster, RankPrediction};
-pub use source::RankSource;
+pub use prediction::Cluster;
+pub(crate) use source::RankSource;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -252,7 +252,7 @@ impl RankMatrix {
 
     /// Sends each rank its rows of an array of `columns` columns that the first rank has, in the
     /// order of the matrix as given.
-    pub fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
+    pub(crate) fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
         self.rows.numbers().scatter(self.ranks(), all, (self.rows.rows(), columns))
     }
 

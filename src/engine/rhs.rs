@@ -30,7 +30,7 @@ impl<'a> RightHandSide<'a> {
     }
 
     /// Sets the name of the initial guess for the report.
-    pub fn start_named(self, name: &'a str) -> RightHandSide<'a> {
+    pub(crate) fn start_named(self, name: &'a str) -> RightHandSide<'a> {
         RightHandSide { start: Some(name), ..self }
     }
 }

@@ -149,7 +149,8 @@ impl Watch {
         Ok((outcome, recorders.into_iter().next().unwrap_or_default()))
     }
 
-    /// Does the same for `columns` columns; returns the history of each.
+    /// Runs `solve` for `columns` columns until their residuals are at most `tol` or a limit is reached;
+    /// returns the outcome and the history of each column.
     pub(crate) fn run_columns<R>(
         &mut self,
         (tol, max_iters, stagnation): (f64, usize, usize),

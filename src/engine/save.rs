@@ -28,7 +28,7 @@ impl Matrix {
         self.save_metered(&Destination::of(path.as_ref())?, &Meter::default())
     }
 
-    /// Does the same as [`save`](Matrix::save), and counts the written bytes in `meter`.
+    /// Writes the matrix as [`save`](Matrix::save) does, and counts the written bytes in `meter`.
     pub(crate) fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
         let (origin, metadata) = (&*self.origin, &*self.metadata);
         let content = Content {

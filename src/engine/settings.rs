@@ -14,6 +14,7 @@ use crate::solve::checkpoint::Checkpoints;
 use crate::solve::given::Guarded;
 use crate::solve::problem::random;
 use crate::solve::{MatrixRef, Method, Product};
+use std::fmt;
 use std::sync::Arc;
 
 /// The seed of the vector by which products are checked for symmetry.
@@ -60,22 +61,35 @@ impl Input {
 }
 
 /// The matrix, method, stopping criteria and checkpoints of a solve, and how it runs.
-pub(super) struct Settings {
-    pub method: Method,
-    pub matrix: Input,
-    pub run: Run,
-    pub custom_precond: Option<Arc<Guarded>>,
-    pub assume_symmetric: bool,
-    pub partition: Partition,
+pub struct Settings {
+    pub(super) method: Method,
+    pub(super) matrix: Input,
+    pub(super) run: Run,
+    pub(super) custom_precond: Option<Arc<Guarded>>,
+    pub(super) assume_symmetric: bool,
+    pub(super) partition: Partition,
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
-    pub named: String,
-    pub check_products: bool,
-    pub stopping: Stopping,
-    pub checkpoints: Checkpoints,
+    pub(super) named: String,
+    pub(super) check_products: bool,
+    pub(super) stopping: Stopping,
+    pub(super) checkpoints: Checkpoints,
+}
+
+/// Prints the method, the number of rows of the matrix, and the request.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} rows, {:?}", self.method.name(), self.matrix.rows(), self.run.request)
+    }
 }
 
 impl Settings {
-    pub(crate) fn new(method: Method, matrix: Input) -> Settings {
+    /// Returns the settings of a solve of a stored matrix.
+    pub(super) fn of_matrix(method: Method, a: &Matrix) -> Settings {
+        Settings::new(method, Input::Stored(a.clone()))
+    }
+
+    /// Returns the settings of a solve with a matrix of any kind.
+    pub(super) fn new(method: Method, matrix: Input) -> Settings {
         let named = match &matrix {
             Input::Stored(matrix) => matrix.name().to_owned(),
             _ => String::new(),

@@ -35,7 +35,7 @@ pub struct Stopping {
 
 impl Stopping {
     /// Returns the tolerances that are set, or the default tolerance of the precision.
-    pub fn tolerances(&self, precision: Precision) -> Result<Vec<StoppingRule>> {
+    pub(crate) fn tolerances(&self, precision: Precision) -> Result<Vec<StoppingRule>> {
         let relative = |setting, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
             true => Ok(tolerance),
             false => Err(Error::setting(setting, tolerance, "it must lie between 0 and 1")),
@@ -61,7 +61,7 @@ impl Stopping {
     }
 
     /// Returns the iteration limit for a matrix with `rows` rows.
-    pub fn most_iterations(&self, rows: usize) -> usize {
+    pub(crate) fn most_iterations(&self, rows: usize) -> usize {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 

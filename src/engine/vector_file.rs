@@ -33,7 +33,7 @@ enum Content {
 
 impl VectorFile {
     /// Reads a file of one column. Errors name the setting.
-    pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
+    pub(crate) fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let values = read_vector(path).map_err(|error| name_setting(setting, error))?;
         let (rows, content) = (values.len(), Content::Read(values));
         Ok(VectorFile { setting, path: path.to_owned(), columns: 1, rows, content })
@@ -56,7 +56,7 @@ impl VectorFile {
     /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own
     /// rows. The file is read in pieces; see `pass_vectors`. A file that can be read only once, such as a
     /// pipe, is read as a whole.
-    pub fn check(setting: &'static str, path: &Path, several: bool) -> Result<VectorFile> {
+    pub(crate) fn check(setting: &'static str, path: &Path, several: bool) -> Result<VectorFile> {
         if !path.is_file() {
             let read = if several { VectorFile::read_columns } else { VectorFile::read };
             return read(setting, path);
@@ -75,18 +75,13 @@ impl VectorFile {
     }
 
     /// Returns the number of columns.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.columns
-    }
-
-    /// Returns the setting that names the file.
-    pub fn setting(&self) -> &'static str {
-        self.setting
     }
 
     /// Returns the vector, or several row-major, and checks that there is one entry for each row; see
     /// `check_rows`.
-    pub fn values(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<Cow<'_, [f64]>> {
+    pub(crate) fn values(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<Cow<'_, [f64]>> {
         self.check_rows(rows, list)?;
         match &self.content {
             Content::Read(values) => Ok(Cow::Borrowed(values)),

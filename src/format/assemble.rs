@@ -161,7 +161,8 @@ impl Slots {
         }
     }
 
-    /// Does the same with the value.
+    /// Writes the column and the value of an entry; ignores an index out of range, as [`put`](Self::put)
+    /// does.
     #[inline(always)]
     pub(crate) fn put_valued(&self, index: usize, col: u32, value: f64) {
         self.put(index, col);

@@ -59,7 +59,8 @@ impl Bsr {
         Bsr::convert(matrix, block, false)
     }
 
-    /// Does the same; with `narrow_values`, values become single precision, in which they must be exact.
+    /// Converts a matrix to blocks; with `narrow_values`, values become single precision, in which they must
+    /// be exact.
     pub(super) fn convert(matrix: &Csr, block: (usize, usize), narrow_values: bool) -> Result<Bsr> {
         check_block(block).map_err(|fault| Error::InvalidFormat { format: "BSR", fault })?;
         matrix.pattern().refuse_repeats()?;

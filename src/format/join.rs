@@ -35,7 +35,7 @@ impl Csr {
 impl Csr {
     /// Returns the rows `kept`, after those of some matrices and before those of others, which have the same
     /// columns and the same kind of values. The arrays are changed in place.
-    pub fn between(self, before: &[Csr], kept: Range<usize>, after: &[Csr]) -> Result<Csr> {
+    pub(crate) fn between(self, before: &[Csr], kept: Range<usize>, after: &[Csr]) -> Result<Csr> {
         let range = self.row_range_of(&kept);
         let lengths_of = |matrix: &Csr, rows: Range<usize>| -> Vec<u64> {
             rows.map(|row| matrix.row_range(row).len() as u64).collect()

@@ -11,8 +11,8 @@ pub fn by_entries(matrix: &Csr, parts: usize, together: usize) -> Vec<usize> {
     cut((matrix.rows(), ROW), |row| matrix.row_offsets().get(row), parts, together)
 }
 
-/// Does the same for a matrix that has `entries(row)` entries before a row; a row counts as
-/// `work` entries in addition.
+/// Cuts the rows of a matrix that has `entries(row)` entries before a row into parts of about equal work; a
+/// row counts as `work` entries in addition.
 pub(crate) fn cut(
     (rows, work): (usize, usize),
     entries: impl Fn(usize) -> usize,
@@ -31,8 +31,8 @@ pub(crate) fn cut(
     })
 }
 
-/// Does the same; `first(part)` returns the first row that has at least the share of `part`
-/// parts of the work before it.
+/// Returns the first row of each part, and the number of rows; `first(part)` returns the first row that has
+/// at least the share of `part` parts of the work before it.
 pub(crate) fn starts(
     rows: usize,
     parts: usize,

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
-pub trait Offset: Pod + Send + Sync {
+pub(crate) trait Offset: Pod + Send + Sync {
     /// Converts to an index.
     fn at(self) -> usize;
     /// Converts from an index that fits.
@@ -122,7 +122,7 @@ impl Pattern {
         Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats: false })
     }
 
-    /// Does the same, but returns the arrays if they are not valid.
+    /// Checks the arrays and takes ownership of them, or returns them if they are not valid.
     pub(crate) fn or_arrays(
         (rows, cols): (usize, usize),
         row_offsets: Offsets,
@@ -134,8 +134,8 @@ impl Pattern {
         }
     }
 
-    /// Does the same as [`new`](Pattern::new), but allows repeated column indices within a row, next to each
-    /// other: a graph with parallel edges. The values of repeated entries add up.
+    /// Checks the arrays as [`new`](Pattern::new) does, but allows repeated column indices within a row, next
+    /// to each other: a graph with parallel edges. The values of repeated entries add up.
     pub fn with_repeats(
         rows: usize,
         cols: usize,
@@ -221,7 +221,7 @@ impl Pattern {
     }
 
     /// Returns the number of column indices.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.col_indices.len()
     }
 

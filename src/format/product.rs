@@ -13,12 +13,14 @@
 use super::pieces::narrow;
 use super::{Csr, Offsets, Pattern, Values};
 use crate::error::Result;
-use crate::parallel::{grow, room, run_all, split_front, threads_for, zeros};
+use crate::parallel::{grow, room, run_all, split_front, tabulate, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The tasks of each thread: rows take different times.
 const TASKS: usize = 8;
+/// The work of a task at which it ends: its entries are counted in 32 bits.
+const MOST_WORK: u64 = 1 << 31;
 
 /// The rows of a matrix with values in double precision.
 #[derive(Clone, Copy)]
@@ -36,6 +38,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the columns and values of a row.
+    #[inline]
     pub(crate) fn row(self, row: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
         let range = self.matrix.row_range(row);
         let columns = self.columns[range.clone()].iter().map(|column| *column as usize);
@@ -45,37 +48,66 @@ impl<'a> Rows<'a> {
 
 /// A row that is being computed.
 pub(crate) struct RowSum<'a> {
-    /// The place of the entry of each column; of another row unless the entry there has this column. Empty
-    /// before the first addition.
+    /// For each column the number of entries of the task after its last entry there; an entry of an earlier
+    /// row unless the number is greater than `start`. Empty before the first addition.
     places: &'a mut Vec<u32>,
     cols: usize,
-    entries: &'a mut Vec<(u32, f64)>,
+    /// The entries of the task before this row.
+    start: usize,
+    made: &'a mut Made,
 }
 
 impl RowSum<'_> {
     /// Adds a value to the entry of a column.
+    #[inline]
     pub(crate) fn add(&mut self, column: u32, value: f64) {
         if self.places.is_empty() {
             self.places.resize(self.cols, 0);
         }
         let place = self.places[column as usize] as usize;
-        match self.entries.get_mut(place) {
-            Some(entry) if entry.0 == column => entry.1 += value,
-            _ => {
-                self.places[column as usize] = self.entries.len() as u32;
-                self.entries.push((column, value));
-            }
+        if place > self.start {
+            self.made.values[place - 1] += value;
+        } else {
+            self.push(column, value);
+            self.places[column as usize] = self.made.columns.len() as u32;
         }
     }
 
     /// Adds an entry in a column that the row does not have yet.
+    #[inline]
     pub(crate) fn push(&mut self, column: u32, value: f64) {
-        self.entries.push((column, value));
+        self.made.columns.push(column);
+        self.made.values.push(value);
     }
 
     /// Replaces the value of each entry.
     pub(crate) fn each(&mut self, change: impl Fn(f64) -> f64) {
-        self.entries.iter_mut().for_each(|(_, value)| *value = change(*value));
+        self.made.values[self.start..].iter_mut().for_each(|value| *value = change(*value));
+    }
+
+    /// Sorts the entries by column.
+    fn sort(&mut self, sorted: &mut Vec<(u32, f64)>) {
+        /// The most entries that are sorted by insertion.
+        const FEW: usize = 24;
+        let (columns, values) = (&mut self.made.columns[self.start..], &mut self.made.values[self.start..]);
+        if columns.len() <= FEW {
+            for end in 1..columns.len() {
+                let (column, value) = (columns[end], values[end]);
+                let mut at = end;
+                while at > 0 && columns[at - 1] > column {
+                    (columns[at], values[at]) = (columns[at - 1], values[at - 1]);
+                    at -= 1;
+                }
+                (columns[at], values[at]) = (column, value);
+            }
+        } else if !columns.is_sorted() {
+            sorted.clear();
+            sorted.extend(columns.iter().copied().zip(values.iter().copied()));
+            sorted.sort_unstable_by_key(|(column, _)| *column);
+            for (at, &(column, value)) in sorted.iter().enumerate() {
+                (columns[at], values[at]) = (column, value);
+            }
+        }
     }
 }
 
@@ -86,27 +118,27 @@ struct Made {
     values: Vec<f64>,
 }
 
-/// Makes a matrix of `cols` columns. `work` estimates the work of a row, by which rows are divided among
-/// threads; `fill` adds the entries of a row.
+/// Makes a matrix of `cols` columns. `most` is the most additions to a row, in proportion to which rows are
+/// divided among threads; `fill` adds the entries of a row.
 pub(crate) fn made_by_rows(
     (rows, cols): (usize, usize),
-    work: impl Fn(usize) -> usize,
+    most: impl Fn(usize) -> usize + Sync,
     fill: impl Fn(usize, &mut RowSum<'_>) + Sync,
 ) -> Result<Csr> {
-    let ranges = divided(rows, work);
-    let made = run_all(ranges, |range: Range<usize>| {
-        let mut places = Vec::new();
+    let work = tabulate(rows, |row| most(row) as u64)?;
+    let made = run_all(divided(&work), |range: Range<usize>| {
+        let (mut places, mut sorted) = (Vec::new(), Vec::new());
         let mut made = Made { lengths: room(range.len())?, columns: Vec::new(), values: Vec::new() };
-        let mut entries = Vec::new();
         for row in range {
-            entries.clear();
-            fill(row, &mut RowSum { places: &mut places, cols, entries: &mut entries });
-            entries.sort_unstable_by_key(|(column, _)| *column);
-            made.lengths.push(narrow(entries.len(), "the length of a row", "32-bit lengths")?);
-            grow(&mut made.columns, entries.len())?;
-            grow(&mut made.values, entries.len())?;
-            made.columns.extend(entries.iter().map(|(column, _)| *column));
-            made.values.extend(entries.iter().map(|(_, value)| *value));
+            let start = made.columns.len();
+            let most = (work[row] as usize).min(cols);
+            grow(&mut made.columns, most)?;
+            grow(&mut made.values, most)?;
+            let mut sum = RowSum { places: &mut places, cols, start, made: &mut made };
+            fill(row, &mut sum);
+            sum.sort(&mut sorted);
+            let end: u32 = narrow(made.columns.len(), "the entries of a task", "32-bit numbers")?;
+            made.lengths.push(end - start as u32);
         }
         Ok(made)
     });
@@ -114,17 +146,17 @@ pub(crate) fn made_by_rows(
 }
 
 /// Divides rows into ranges of about equal work.
-fn divided(rows: usize, work: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
-    let total: usize = (0..rows).map(|row| work(row) + 1).sum();
-    let tasks = match threads_for(total) {
+fn divided(work: &[u64]) -> Vec<Range<usize>> {
+    let total = work.iter().sum::<u64>() + work.len() as u64;
+    let tasks = match threads_for(total as usize) {
         1 => 1,
         threads => TASKS * threads,
     };
-    let (each, mut ranges) = (total.div_ceil(tasks).max(1), Vec::new());
+    let (each, mut ranges) = (total.div_ceil(tasks as u64).clamp(1, MOST_WORK), Vec::new());
     let (mut start, mut sum) = (0, 0);
-    for row in 0..rows {
-        sum += work(row) + 1;
-        if sum >= each || row + 1 == rows {
+    for row in 0..work.len() {
+        sum += work[row] + 1;
+        if sum >= each || row + 1 == work.len() {
             ranges.push(start..row + 1);
             (start, sum) = (row + 1, 0);
         }
@@ -160,9 +192,9 @@ impl Csr {
     /// Returns the product of two matrices in double precision, whose sizes must fit.
     pub(crate) fn times(&self, b: &Csr) -> Result<Csr> {
         assert_eq!(self.cols(), b.rows(), "the columns of the first matrix are the rows of the second");
-        let work = |row: usize| self.row_columns(row).iter().map(|&j| b.row_range(j as usize).len()).sum();
+        let most = |row: usize| self.row_columns(row).iter().map(|&j| b.row_range(j as usize).len()).sum();
         let (a_rows, b_rows) = (Rows::of(self), Rows::of(b));
-        made_by_rows((self.rows(), b.cols()), work, |row, sum| {
+        made_by_rows((self.rows(), b.cols()), most, |row, sum| {
             for (j, a) in a_rows.row(row) {
                 b_rows.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
             }
@@ -211,6 +243,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_task_ends_before_its_entries_exceed_32_bits() {
+        assert_eq!(divided(&[MOST_WORK; 3]), [0..1, 1..2, 2..3]);
+        assert_eq!(divided(&[5; 3]).len(), 1);
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Values {
     }
 
     /// Returns a copy, or an error if memory does not suffice.
-    pub fn copied(&self) -> Result<Values> {
+    pub(crate) fn copied(&self) -> Result<Values> {
         Ok(match self {
             Values::Ones => Values::Ones,
             Values::F32(v) => Values::F32(copied(v)?),
@@ -96,7 +96,7 @@ impl Values {
     }
 
     /// Returns the number of stored values; none for implicit ones.
-    pub fn stored(&self) -> Option<usize> {
+    pub(crate) fn stored(&self) -> Option<usize> {
         match self {
             Values::Ones => None,
             Values::F32(v) => Some(v.len()),

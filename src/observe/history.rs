@@ -72,7 +72,7 @@ pub struct Curve {
 
 impl History {
     /// Combines the report with the recorded residuals and their times.
-    pub fn new(report: Report, recorder: Recorder) -> History {
+    pub(crate) fn new(report: Report, recorder: Recorder) -> History {
         History {
             schema: SCHEMA,
             report,
@@ -142,7 +142,7 @@ impl History {
     }
 
     /// Parses a history from the text of a file.
-    pub fn of(text: &str, path: &Path) -> Result<History> {
+    pub(crate) fn of(text: &str, path: &Path) -> Result<History> {
         let fault = |message: String| Error::History { path: path.to_owned(), message };
         if text.starts_with('#') {
             return Err(fault("it is a CSV table; plots are drawn from a history in JSON".to_owned()));

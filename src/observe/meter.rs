@@ -31,7 +31,7 @@ pub struct Reading {
 
 impl Meter {
     /// Begins a phase of `total` bytes.
-    pub fn begin(&self, phase: &'static str, total: u64) {
+    pub(crate) fn begin(&self, phase: &'static str, total: u64) {
         let mut now = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *now = (phase, Some(Instant::now()));
         self.total.store(total, Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Meter {
     }
 
     /// Adds to the bytes done.
-    pub fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 

@@ -1,7 +1,7 @@
 //! Wall time by phase.
 //!
-//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by [`begin`], and
-//! the returned [`Span`] ends the phase when it is dropped. Phases are nested; time counts only for the
+//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by `begin`, and
+//! the returned `Span` ends the phase when it is dropped. Phases are nested; time counts only for the
 //! innermost one. So the times of all phases and the time outside of every phase add up to the total.
 //!
 //! A [`Profile`] measures the thread that has activated it. Without an active profile, `begin` reads a
@@ -52,7 +52,7 @@ const DEPTH: usize = 16;
 
 impl Phase {
     /// All phases, in the order in which a solve first enters them.
-    pub const ALL: [Phase; 10] = [
+    pub(crate) const ALL: [Phase; 10] = [
         Phase::Read,
         Phase::Open,
         Phase::Analyse,
@@ -66,7 +66,7 @@ impl Phase {
     ];
 
     /// Returns the name in tables and in JSON.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.label().to_str().unwrap_or_default()
     }
 
@@ -134,7 +134,7 @@ thread_local! {
 }
 
 /// Returns the profile that measures this thread.
-pub fn active() -> Option<Profile> {
+pub(crate) fn active() -> Option<Profile> {
     ACTIVE.with_borrow(Clone::clone)
 }
 
@@ -150,7 +150,7 @@ impl Profile {
     }
 
     /// Starts a measurement whose total time counts from an earlier time.
-    pub fn since(began: Instant) -> Profile {
+    pub(crate) fn since(began: Instant) -> Profile {
         let (open, spent) = (Vec::with_capacity(DEPTH), [Duration::ZERO; COUNT]);
         Profile(Arc::new(Mutex::new(Clock { began, changed: Instant::now(), open, spent })))
     }
@@ -219,7 +219,7 @@ impl Drop for Active {
 }
 
 /// Begins a phase of this thread.
-pub fn begin(phase: Phase) -> Span {
+pub(crate) fn begin(phase: Phase) -> Span {
     let profile = active();
     if let Some(profile) = &profile {
         profile.enter(phase);
@@ -243,7 +243,7 @@ pub(crate) fn batch(iterations: usize) -> Label {
 /// of their begin.
 #[must_use = "the phase ends when this value is dropped"]
 #[derive(Debug)]
-pub struct Span {
+pub(crate) struct Span {
     profile: Option<Profile>,
     #[expect(dead_code, reason = "its drop ends the range")]
     ranges: Label,
@@ -318,7 +318,7 @@ pub struct Times {
 impl Times {
     /// Returns the names of the phases with their seconds, then the time outside of every phase;
     /// the total is not included.
-    pub fn rows(&self) -> [(&'static str, f64); COUNT + 1] {
+    pub(crate) fn rows(&self) -> [(&'static str, f64); COUNT + 1] {
         [
             (Phase::Read.name(), self.read),
             (Phase::Open.name(), self.open),

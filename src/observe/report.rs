@@ -4,9 +4,10 @@ mod common;
 mod lines;
 mod parts;
 
-pub use self::{common::Common, parts::Parts};
 use super::number::nan_for_null;
+pub use common::Common;
 pub(crate) use common::has_common;
+pub(crate) use parts::Parts;
 use serde::{Deserialize, Serialize};
 
 /// The quantity that a history records for each iteration.

@@ -8,7 +8,8 @@
 
 mod parse;
 
-pub use parse::{items, split_name};
+pub use parse::items;
+pub(crate) use parse::split_name;
 use std::fmt;
 use std::ops::Bound;
 
@@ -63,22 +64,26 @@ pub struct Named {
 
 impl Param {
     /// Describes a parameter without a default.
-    pub const fn new(name: &'static str, kind: Kind, summary: &'static str) -> Param {
+    pub(crate) const fn new(name: &'static str, kind: Kind, summary: &'static str) -> Param {
         Param { name, kind, summary, default: None, always_printed: false }
     }
 
     /// Describes a parameter whose value is one of `words`; the first is the default.
-    pub const fn word(name: &'static str, words: &'static [&'static str], summary: &'static str) -> Param {
+    pub(crate) const fn word(
+        name: &'static str,
+        words: &'static [&'static str],
+        summary: &'static str,
+    ) -> Param {
         Param { default: words.first().copied(), ..Param::new(name, Kind::Word(words), summary) }
     }
 
     /// Adds the default.
-    pub const fn or(self, default: &'static str) -> Param {
+    pub(crate) const fn or(self, default: &'static str) -> Param {
         Param { default: Some(default), ..self }
     }
 
     /// Makes `Params::normal` keep the default.
-    pub const fn always_printed(self) -> Param {
+    pub(crate) const fn always_printed(self) -> Param {
         Param { always_printed: true, ..self }
     }
 
@@ -91,7 +96,7 @@ impl Param {
     }
 
     /// Returns what is allowed besides the listed values, in words.
-    pub fn others(&self) -> Option<String> {
+    pub(crate) fn others(&self) -> Option<String> {
         match self.kind {
             Kind::WordOr(_, Kind::Word(words)) => Some(words.join(", ")),
             Kind::WordOr(_, others) => Some(others.to_string()),
@@ -168,7 +173,7 @@ fn between(low: Bound<f64>, high: Bound<f64>) -> String {
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// A word of a list.
     Word(&'static str),
     /// A whole number.
@@ -220,7 +225,7 @@ impl PartialEq for Params {
 
 impl Params {
     /// Returns parameters of which none is set.
-    pub const fn of(known: &'static [Param]) -> Params {
+    pub(crate) const fn of(known: &'static [Param]) -> Params {
         Params { known, set: Vec::new() }
     }
 
@@ -230,7 +235,7 @@ impl Params {
     }
 
     /// Returns the value of a parameter: as set, or the default.
-    pub fn find(&self, name: &str) -> Option<Value> {
+    pub(crate) fn find(&self, name: &str) -> Option<Value> {
         match self.set.iter().find(|(set, _)| *set == name) {
             Some((_, value)) => Some(value.clone()),
             None => self.param(name)?.default_value(),
@@ -238,7 +243,7 @@ impl Params {
     }
 
     /// Returns a word.
-    pub fn word(&self, name: &str) -> Option<&'static str> {
+    pub(crate) fn word(&self, name: &str) -> Option<&'static str> {
         match self.find(name)? {
             Value::Word(word) => Some(word),
             _ => None,
@@ -262,17 +267,17 @@ impl Params {
     }
 
     /// Returns a whole number whose parameter has a default.
-    pub fn whole(&self, name: &str) -> u64 {
+    pub(crate) fn whole(&self, name: &str) -> u64 {
         self.find_whole(name).unwrap_or_else(|| unreachable!("{name} is a whole number with a default"))
     }
 
     /// Returns a number whose parameter has a default.
-    pub fn real(&self, name: &str) -> f64 {
+    pub(crate) fn real(&self, name: &str) -> f64 {
         self.find_real(name).unwrap_or_else(|| unreachable!("{name} is a number with a default"))
     }
 
     /// Sets a parameter of the table.
-    pub fn set(&mut self, name: &'static str, value: Value) {
+    pub(crate) fn set(&mut self, name: &'static str, value: Value) {
         self.set.retain(|(set, _)| *set != name);
         self.set.push((name, value));
     }

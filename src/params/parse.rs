@@ -4,7 +4,7 @@ use super::{Kind, Named, Param, Params, UNNAMED, Value};
 use crate::spelling::{did_you_mean, nearest};
 
 /// Splits `name:parameters`; there are no parameters without a colon.
-pub fn split_name(typed: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_name(typed: &str) -> (&str, Option<&str>) {
     typed.split_once(':').map_or((typed, None), |(name, rest)| (name, Some(rest)))
 }
 
@@ -52,7 +52,7 @@ fn there_are<'a>(typed: &str, names: impl Iterator<Item = &'a str> + Clone) -> S
 
 impl Params {
     /// Parses what follows the colon after a name; `None` if there is no colon.
-    pub fn parse(known: &'static [Param], typed: Option<&str>) -> Result<Params, String> {
+    pub(crate) fn parse(known: &'static [Param], typed: Option<&str>) -> Result<Params, String> {
         let mut params = Params::of(known);
         let Some(typed) = typed else { return Ok(params) };
         if !is_balanced(typed) {

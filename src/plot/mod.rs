@@ -28,7 +28,7 @@ mod style;
 mod times;
 
 pub use captions::Captions;
-pub use chart::{Chart, Places, Series, chart};
+pub use chart::{Chart, chart};
 pub use convergence::{captioned, convergence};
 pub use figure::{
     Axis, BarSeries, Bars, Ceiling, Content, CurveSeries, Curves, Figure, HeatMap, Panel, Roof, RoofPoint,

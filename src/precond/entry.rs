@@ -10,10 +10,10 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// A last sweep of a preconditioner that includes the dot product and the program of a solver.
-pub type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
+pub(crate) type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
 
 /// A program that follows a dot product of the matrix's operator while a preconditioner is built.
-pub type Program = (DotInto, &'static [Op]);
+pub(crate) type Program = (DotInto, &'static [Op]);
 
 /// Sizes on which memory depends.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
 
 /// How a preconditioner is made for a matrix whose rows are distributed over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverRanks {
+pub(crate) enum OverRanks {
     /// From the entries of each rank alone; it is that of the whole matrix if no rows that
     /// belong together are separated.
     Same,

@@ -20,7 +20,8 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::params::{Params, Value};
 use crate::scalar::Scalar;
-pub use entry::{DotSweep, Entry, OverRanks, Program};
+pub use entry::Entry;
+pub(crate) use entry::{DotSweep, OverRanks, Program};
 use entry::{Given, Size};
 use std::sync::Arc;
 
@@ -132,7 +133,7 @@ impl Preconditioner {
 
     /// Returns the number of consecutive rows that belong together; 0 if
     /// [`settle`](Preconditioner::settle) chooses it.
-    pub fn together(&self) -> usize {
+    pub(crate) fn together(&self) -> usize {
         (self.entry.together)(&self.params)
     }
 

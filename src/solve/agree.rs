@@ -14,7 +14,7 @@ pub(super) fn stop<D: Device>(device: &D, here: Option<Stop>) -> Option<Stop> {
     }
 }
 
-/// Does the same for the reason of a rule.
+/// Returns the reason of the first rank at which a rule ends the run; none if there is no such rank.
 pub(super) fn reason<D: Device>(device: &D, here: Option<StopReason>) -> Option<StopReason> {
     match stop(device, here.map(Stop::Rule)) {
         Some(Stop::Rule(reason)) => Some(reason),

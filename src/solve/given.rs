@@ -25,7 +25,7 @@ pub trait Product: Send + Sync {
 }
 
 /// What the closure of a product returns: nothing, or whether the solve continues.
-pub trait Continues {
+pub(crate) trait Continues {
     /// Returns `Break` if the solve ends.
     fn flow(self) -> ControlFlow<()>;
 }
@@ -150,7 +150,7 @@ impl<'a> MatrixRef<'a> {
 
     /// Returns the entries that this process has; the columns of a rank's rows are those of a
     /// complete vector.
-    pub fn entries(self) -> Option<&'a Csr> {
+    pub(crate) fn entries(self) -> Option<&'a Csr> {
         match self {
             MatrixRef::Stored(matrix) => Some(matrix),
             MatrixRef::OfRank(rows) => Some(rows.matrix()),
@@ -167,7 +167,7 @@ impl<'a> MatrixRef<'a> {
     }
 
     /// Computes A x in the rows of this process.
-    pub fn multiply(self, x: &[f64]) -> Vec<f64> {
+    pub(crate) fn multiply(self, x: &[f64]) -> Vec<f64> {
         match self {
             MatrixRef::Stored(matrix) => matrix.multiply_reference(x),
             MatrixRef::Applied(product) => {

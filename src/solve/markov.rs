@@ -97,7 +97,7 @@ impl ChainMethod {
         [ChainMethod::Power, ChainMethod::GaussSeidel, ChainMethod::Aggregation];
 
     /// Returns the name of the method.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ChainMethod::Power => "power",
             ChainMethod::GaussSeidel => "gauss-seidel",
@@ -128,7 +128,7 @@ pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
     residual_of_part(incoming, Part::default(), x)
 }
 
-/// Does the same if this process has a part of the states.
+/// Computes the residual if this process has a part of the states.
 fn residual_of_part(incoming: &Csr, part: Part<'_>, x: &[f64]) -> f64 {
     let complete = part.complete(x);
     let rows = incoming.map_rows(|j| {

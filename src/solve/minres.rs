@@ -57,7 +57,7 @@ use crate::device::{Device, Name, SlotState, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
-pub use sweeps::SLOTS;
+pub(crate) use sweeps::SLOTS;
 use sweeps::*;
 
 /// The threshold of the normal residual for a least-squares solution, and the smallest

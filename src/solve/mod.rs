@@ -37,8 +37,8 @@ use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
-pub use effort::Effort;
-pub use given::{Continues, MatrixRef, Product};
+pub(crate) use effort::Effort;
+pub use given::{MatrixRef, Product};
 use linear::{Linear, Solves, Task};
 use recurrence::{Facts, Operators, Recurrence};
 use std::ops::Deref;
@@ -176,7 +176,7 @@ impl Method {
     }
 
     /// Returns the number of iterations in one recorded step.
-    pub fn stride(self) -> usize {
+    pub(crate) fn stride(self) -> usize {
         self.facts().stride
     }
 
@@ -193,7 +193,7 @@ impl Method {
     }
 
     /// Returns the number of vectors in the workspace of the method.
-    pub fn vectors(self, preconditioned: bool) -> usize {
+    pub(crate) fn vectors(self, preconditioned: bool) -> usize {
         self.facts().vectors[usize::from(preconditioned)].len()
     }
 

@@ -84,7 +84,7 @@ pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v.is_nan() { f64::NAN } else { m.max(v) })
 }
 
-/// Does the same for an array, several values at a time.
+/// Returns the largest magnitude in an array, or NaN if a value is NaN, several values at a time.
 pub(super) fn largest_in(values: &[f64]) -> f64 {
     if values.len() < LONG {
         return largest_in_part(values);

@@ -46,12 +46,12 @@ impl<'a> Part<'a> {
         self.join(sum_and_lost(terms))
     }
 
-    /// Does the same for `count` terms of this process, on all threads.
+    /// Computes the sum of the terms of all ranks, of which this process has `count`, on all threads.
     pub(crate) fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
         self.join(sum_in_parts(count, term))
     }
 
-    /// Does the same for several sums in one pass.
+    /// Computes several sums over all ranks in one pass.
     pub(crate) fn sums_of<const N: usize>(
         self,
         count: usize,

@@ -43,7 +43,8 @@ pub(crate) fn with_known_answer(matrix: &Csr) -> Problem {
     Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
-/// Does the same for the rows of this rank, with the bits of one process. All ranks call this together.
+/// Computes the right-hand side of [`with_known_answer`] for the rows of this rank, with the bits of one
+/// process. All ranks call this together.
 pub(crate) fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
     let (ranks, description) = (rows.halo().ranks(), "A*ones".to_owned());
     // Rows are summed in the order of the matrix as given.

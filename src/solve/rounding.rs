@@ -43,7 +43,8 @@ pub(super) fn sum_in_parts(count: usize, term: impl Fn(usize) -> f64 + Sync) -> 
     sums_in_parts(count, |i| [term(i)])[0]
 }
 
-/// Does the same for several sums in one pass. Each has the bits that it has alone.
+/// Computes several sums of `count` terms in one pass, and the sums of their rounding errors. Each has the
+/// bits that it has alone.
 pub(super) fn sums_in_parts<const N: usize>(
     count: usize,
     terms: impl Fn(usize) -> [f64; N] + Sync,

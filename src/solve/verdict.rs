@@ -225,8 +225,8 @@ fn judge(compensated: bool, system: Rows<'_>, first: usize, chunk: &mut [f64]) -
     }
 }
 
-/// Does the same with a function that returns the value of each entry: a test of the kind of the values at
-/// each entry takes longer than its arithmetic.
+/// Computes a chunk of the residual with a function that returns the value of each entry: a test of the kind
+/// of the values at each entry takes longer than its arithmetic.
 fn judge_by(
     compensated: bool,
     Rows { matrix, below, b, x }: Rows<'_>,
@@ -331,7 +331,7 @@ impl Row {
         Row { residual: b - product, error, sum, diagonal }
     }
 
-    /// Does the same as if in twice the precision.
+    /// Computes the residual of a row as if in twice the precision.
     #[inline(always)]
     fn compensated(row: impl Iterator<Item = (usize, f64)>, own: usize, b: f64, x: &[f64]) -> Row {
         let (mut high, mut low, mut diagonal) = (b, 0.0, 0.0);

@@ -124,7 +124,7 @@ pub(super) fn full_name(text: &str) -> Option<&'static str> {
 }
 
 /// Finds the entry with the name `name`, or returns an error that lists similar names.
-pub fn get(name: &str) -> Result<&'static Entry> {
+pub(crate) fn get(name: &str) -> Result<&'static Entry> {
     find(name).ok_or_else(|| {
         let near = nearest(name, ENTRIES.iter().map(|e| e.name.as_str()));
         Error::NotInCatalog { name: name.to_owned(), near: did_you_mean(&near) }

@@ -99,7 +99,7 @@ impl Labels {
         })
     }
 
-    /// Builds the hash table for [`LabelIndex::find`].
+    /// Builds the hash table for `LabelIndex::find`.
     pub fn index(&self) -> Result<LabelIndex<'_>> {
         let mut table = Table::default();
         for row in 0..self.len() {

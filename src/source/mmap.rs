@@ -44,7 +44,8 @@ pub(super) fn with<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Res
     with_metered(path, None, read)
 }
 
-/// Does the same as [`with`]; the meter counts the bytes of a file that cannot be mapped.
+/// Calls `read` with the bytes of the file at `path`, as [`with`] does; the meter counts the bytes of a file
+/// that cannot be mapped.
 pub(super) fn with_metered<T>(
     path: &Path,
     meter: Option<&Meter>,

@@ -56,7 +56,8 @@ pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub(crate) use ids::close_gaps;
 pub(crate) use kinds::is_list;
 pub use kinds::kinds;
-pub use labels::{Interner, LabelIndex, Labels};
+pub(crate) use labels::LabelIndex;
+pub use labels::{Interner, Labels};
 pub(crate) use market::stream::Entry;
 pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
@@ -64,9 +65,8 @@ use std::path::Path;
 use std::sync::Arc;
 pub use table::{ChosenColumns, Columns};
 pub(crate) use tokens::fields;
-pub use unsaid::UnsaidIndex;
+pub(crate) use unsaid::UnsaidIndex;
 pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
-pub use webgraph::GraphPart;
 
 /// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";

@@ -109,8 +109,8 @@ impl<'a> Array<'a> {
         Ok(values)
     }
 
-    /// Does the same piece by piece: appends each to `values`, and calls `done` with the index of its
-    /// first number and `values`.
+    /// Converts the numbers to f64 piece by piece: appends each piece to `values`, and calls `done` with the
+    /// index of its first number and `values`.
     fn convert(
         &self,
         any: bool,
@@ -269,7 +269,7 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     Array::parse(text, "the array", text.bytes)?.dense(false)
 }
 
-/// Does the same, except that the numbers of several columns may be NaN or infinite.
+/// Reads a `.npy` file as dense columns. The numbers of several columns may be NaN or infinite.
 pub(super) fn read_columns(text: Text) -> Result<Dense> {
     let array = Array::parse(text, "the array", text.bytes)?;
     let several = matches!(*array.shape(), [_, columns] if columns > 1);
@@ -300,7 +300,7 @@ pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
     write_metered(path, vectors, None)
 }
 
-/// Does the same as [`write()`] and advances a meter.
+/// Writes vectors as [`write()`] does, and advances a meter.
 pub fn write_metered(path: &Path, vectors: &Dense, meter: Option<&Meter>) -> Result<()> {
     if vectors.cols() == 1 {
         return write_numbers(path, &[vectors.rows()], vectors.values(), meter);

@@ -186,7 +186,7 @@ pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
     write_metered(path, matrix, None)
 }
 
-/// Does the same as [`write()`] and advances a meter.
+/// Writes the matrix as [`write()`] does, and advances a meter.
 pub fn write_metered(path: &Path, matrix: &Csr, meter: Option<&Meter>) -> Result<()> {
     write_file_with(path, Content::Result, |file| pack(file, matrix, meter).map_err(std::io::Error::from))
 }

@@ -65,9 +65,9 @@ impl<'a> Portions<'a> {
         self.each_then(visit, |()| Ok(()))
     }
 
-    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may
-    /// run `visit`, so that must not wait for a thread that uses the pool; `then` may, because it
-    /// runs on the calling thread.
+    /// Calls `visit` for each portion in turn, and `then` with the result of each. A thread of rayon's pool
+    /// may run `visit`, so that must not wait for a thread that uses the pool; `then` may, because it runs on
+    /// the calling thread.
     pub(crate) fn each_then<R: Send>(
         &self,
         visit: impl FnMut(Text, usize) -> Result<R> + Send,

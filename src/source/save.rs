@@ -54,7 +54,7 @@ pub(crate) struct Destination {
 impl Destination {
     /// Chooses the format by the extension; refuses an unknown extension and a path where no
     /// file can be written.
-    pub fn of(path: &Path) -> Result<Destination> {
+    pub(crate) fn of(path: &Path) -> Result<Destination> {
         let name = path.file_name().unwrap_or_default();
         let lower = name.to_string_lossy().to_lowercase();
         let fits = |format: &&Format| lower.ends_with(format.extension);
@@ -73,7 +73,7 @@ impl Destination {
 
     /// Writes the matrix, and into separate files the vectors and labels that the format cannot hold. Returns
     /// the paths of the files. An existing file is replaced only when the new one is complete.
-    pub fn write(&self, content: &Content<'_>, meter: &Meter) -> Result<Vec<PathBuf>> {
+    pub(crate) fn write(&self, content: &Content<'_>, meter: &Meter) -> Result<Vec<PathBuf>> {
         let vectors = match self.format.attached {
             Some(extension) => content.attached.iter().map(|vector| (extension, vector)).collect(),
             None => Vec::new(),

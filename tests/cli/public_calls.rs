@@ -2,7 +2,7 @@
 
 use crate::common::process::solver;
 use serde_json::Value;
-use solver::engine::{DeviceSettings, Matrix, Solver, doctor};
+use solver::engine::{DeviceSettings, Matrix, Solver, SystemSettings, doctor};
 use solver::error::Error;
 use solver::plot::{Captions, Saved, Style};
 use solver::solve::Method;

@@ -10,7 +10,7 @@ use solver::engine::DeviceSettings;
 use solver::engine::markov::Distributions;
 use solver::engine::{
     DeviceName, Matrix, Partition, Purpose, RankChain, RankGraph, RankMatrix, Request, RightHandSide,
-    RightHandSides, Settled, Solver,
+    RightHandSides, Settled, Solver, SystemSettings,
 };
 use solver::error::{Error, Result};
 use solver::prelude::{Markov, Pagerank};

@@ -5,7 +5,7 @@ use crate::common::each_backend::Builds;
 use crate::common::memory;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;
-use solver::engine::{DeviceSettings, Matrix, Solver};
+use solver::engine::{DeviceSettings, Matrix, Solver, SystemSettings};
 use solver::format::{Csr, Values};
 use solver::observe::Recorder;
 use solver::precond::Preconditioner;

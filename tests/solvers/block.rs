@@ -39,7 +39,7 @@ fn random(matrix: &Matrix, k: usize) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     (answers, sides)
 }
 
-fn settings<D: Host>(matrix: &Matrix) -> solver::engine::Solver {
+fn settings<D: Host>(matrix: &Matrix) -> Cg {
     Cg::block(matrix).device(D::KIND).rtol(tolerance::RTOL)
 }
 

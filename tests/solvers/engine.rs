@@ -165,11 +165,18 @@ fn a_progress_closure_may_end_the_solve() {
     }
 }
 
+/// Returns the message of a solve that cannot be prepared.
+fn refusal(settings: impl SystemSettings) -> String {
+    settings.prepare().map(drop).unwrap_err().to_string()
+}
+
 #[test]
 fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
     let matrix = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 3.0)]).unwrap();
-    for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
-        let Err(error) = solver.device("cpu").prepare() else { panic!("the matrix was accepted") };
+    for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
+        let Err(error) = Solver::new(method, &matrix).device("cpu").prepare() else {
+            panic!("the matrix was accepted")
+        };
         assert!(
             matches!(error, Error::NotSymmetric { row: 0, col: 1, value: 1.0, mirrored: None }),
             "{error}"
@@ -188,8 +195,8 @@ fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
 
 #[test]
 fn a_program_names_settings_report_and_reason_by_the_prelude_alone() {
-    use solver::prelude::{Report, Solver, StopReason};
-    fn settings(a: &Matrix) -> Solver {
+    use solver::prelude::{Cg, Report, StopReason};
+    fn settings(a: &Matrix) -> Cg {
         Cg::new(a).device("cpu").rtol(1e-9)
     }
     let a = Matrix::open("poisson2d:20x20").unwrap();
@@ -217,8 +224,10 @@ fn a_value_of_the_matrix_that_is_not_finite_is_reported_with_its_place() {
         let entries = [(0, 0, Some(4.0)), (0, 1, upper), (1, 0, lower), (1, 1, Some(last))];
         let stored = entries.into_iter().filter_map(|(i, j, value)| Some((i, j, value?)));
         let matrix = Matrix::from_triplets(2, 2, stored).unwrap();
-        for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
-            let Err(error) = solver.device("cpu").prepare() else { panic!("the matrix was accepted") };
+        for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
+            let Err(error) = Solver::new(method, &matrix).device("cpu").prepare() else {
+                panic!("the matrix was accepted")
+            };
             assert!(matches!(error, Error::NotFinite { .. }), "{error}");
             assert!(error.to_string().starts_with(place), "{error}");
         }
@@ -336,8 +345,8 @@ fn a_system_is_solved_with_a_matrix_known_only_by_its_products() {
     let b = reals(19, N);
     let matrix = Matrix::open(format!("banded:n={N},half=1")).unwrap();
     assert_eq!(matrix.rows(), N);
-    for solver in [Cg::with_product((N, laplacian)), Minres::with_product((N, laplacian))] {
-        let answer = solver.rtol(1e-10).solve(&b).unwrap();
+    for method in [Method::Cg, Method::Minres] {
+        let answer = Solver::with_product(method, (N, laplacian)).rtol(1e-10).solve(&b).unwrap();
         assert!(answer.converged(), "{}", answer.reason());
         let mut back = vec![0.0; N];
         laplacian(answer.x(), &mut back);
@@ -345,13 +354,12 @@ fn a_system_is_solved_with_a_matrix_known_only_by_its_products() {
         let report = answer.report();
         assert_eq!((report.backend.as_str(), report.percent_of_limit), ("own", None));
     }
-    let message = |solver: Solver| solver.prepare().map(drop).unwrap_err().to_string();
     let products = || Cg::with_product((N, laplacian));
-    assert!(message(products().precond("jacobi")).contains("it is made of entries"));
-    assert!(message(products().precision(Precision::F32)).contains("run on the CPU in double precision"));
-    assert!(message(products().device("cuda")).contains("run on the CPU in double precision"));
+    assert!(refusal(products().precond("jacobi")).contains("it is made of entries"));
+    assert!(refusal(products().precision(Precision::F32)).contains("run on the CPU in double precision"));
+    assert!(refusal(products().device("cuda")).contains("run on the CPU in double precision"));
     let other = |_: &[f64], _: &mut [f64]| ();
-    assert!(message(products().custom_precond((3, other))).contains("rows of the preconditioner"));
+    assert!(refusal(products().custom_precond((3, other))).contains("rows of the preconditioner"));
 }
 
 #[test]
@@ -389,16 +397,15 @@ fn a_preconditioner_of_the_caller_is_used_like_a_built_in_one() {
 #[test]
 fn invalid_settings_are_refused_with_the_names_of_the_library() {
     let matrix = Matrix::open("poisson2d:4x4").unwrap();
-    let message = |solver: Solver| solver.prepare().map(drop).unwrap_err().to_string();
     let burst = Cg::new(&matrix).device("cuda").backend("burst").precond("chebyshev");
     for (message, part) in [
-        (message(burst), "backend 'burst' on cuda does not support preconditioner chebyshev"),
-        (message(Cg::new(&matrix).rtol(2.0)), "rtol 2: it must lie between 0 and 1"),
-        (message(Cg::new(&matrix).atol(-1.0)), "atol -1: it must be a positive number"),
-        (message(Cg::new(&matrix).device("tpu")), "device tpu: the devices are auto, cpu, cuda and cuda:N"),
-        (message(Cg::new(&matrix).backend("fastest")), "no backend 'fastest'"),
-        (message(Cg::new(&matrix).threads(0).device("cpu")), "threads 0: it must lie between 1 and 1024"),
-        (message(Cg::new(&matrix).precond("magic")), "precond magic: the preconditioners are none"),
+        (refusal(burst), "backend 'burst' on cuda does not support preconditioner chebyshev"),
+        (refusal(Cg::new(&matrix).rtol(2.0)), "rtol 2: it must lie between 0 and 1"),
+        (refusal(Cg::new(&matrix).atol(-1.0)), "atol -1: it must be a positive number"),
+        (refusal(Cg::new(&matrix).device("tpu")), "device tpu: the devices are auto, cpu, cuda and cuda:N"),
+        (refusal(Cg::new(&matrix).backend("fastest")), "no backend 'fastest'"),
+        (refusal(Cg::new(&matrix).threads(0).device("cpu")), "threads 0: it must lie between 1 and 1024"),
+        (refusal(Cg::new(&matrix).precond("magic")), "precond magic: the preconditioners are none"),
     ] {
         assert!(message.contains(part) && !message.contains("--"), "{message}");
     }

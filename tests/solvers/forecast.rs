@@ -4,6 +4,7 @@
 use crate::common::{real, tolerance};
 use solver::observe::Forecast;
 use solver::prelude::*;
+use solver::solve::Method;
 
 /// Ends of the solves, and the moments with a range.
 #[derive(Default)]
@@ -34,8 +35,9 @@ impl Replays {
 fn solved(what: &str, minres: bool, precond: &str) -> Vec<f64> {
     let matrix = Matrix::open(what).unwrap();
     let b = matrix.csr().multiply_reference(&vec![1.0; matrix.cols()]);
-    let solver = if minres { Minres::new(&matrix) } else { Cg::new(&matrix) };
-    let answer = solver.device("cpu").precond(precond).rtol(tolerance::RTOL).solve(&b).unwrap();
+    let method = if minres { Method::Minres } else { Method::Cg };
+    let solver = Solver::new(method, &matrix).device("cpu");
+    let answer = solver.precond(precond).rtol(tolerance::RTOL).solve(&b).unwrap();
     answer.residuals().to_vec()
 }
 

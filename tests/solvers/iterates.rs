@@ -1,6 +1,7 @@
 //! x during a solve, as callbacks receive it.
 
-use solver::engine::{Cg, Matrix, Minres, Solver};
+use solver::engine::{Matrix, Solver, SystemSettings};
+use solver::solve::Method;
 use std::sync::{Arc, Mutex};
 
 /// A number of iterations, and x after them.
@@ -8,7 +9,7 @@ type Iterate = (usize, Vec<f64>);
 
 /// Solves with a callback. Returns the iterations with x after them, and the last x with the
 /// number of all iterations.
-fn observed(solver: Solver, b: &[f64]) -> (Vec<Iterate>, Iterate) {
+fn observed(solver: impl SystemSettings, b: &[f64]) -> (Vec<Iterate>, Iterate) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&seen);
     let answer =
@@ -27,15 +28,15 @@ fn system() -> (Matrix, Vec<f64>) {
 #[test]
 fn x_after_each_iteration_is_that_of_a_solve_that_ends_there() {
     let (a, b) = system();
-    type Make<'a> = Box<dyn Fn() -> Solver + 'a>;
-    let methods: [(&str, usize, Make<'_>); 5] = [
-        ("cg", 1, Box::new(|| Cg::new(&a))),
-        ("cg with jacobi", 1, Box::new(|| Cg::new(&a).precond("jacobi"))),
-        ("pipelined cg", 1, Box::new(|| Cg::pipelined(&a))),
-        ("minres", 2, Box::new(|| Minres::new(&a))),
-        ("minres with ic0", 2, Box::new(|| Minres::new(&a).precond("ic0"))),
-    ];
-    for (name, step, make) in methods {
+    for (method, precond, step) in [
+        (Method::Cg, "none", 1),
+        (Method::Cg, "jacobi", 1),
+        (Method::PipelinedCg, "none", 1),
+        (Method::Minres, "none", 2),
+        (Method::Minres, "ic0", 2),
+    ] {
+        let name = format!("{} with {precond}", method.name());
+        let make = || Solver::new(method, &a).precond(precond);
         let (seen, (iterations, x)) = observed(make(), &b);
         assert_eq!(seen.last().unwrap(), &(iterations, x), "{name}");
         for (index, (iteration, x)) in seen.iter().enumerate().take(12) {
@@ -51,9 +52,9 @@ fn x_after_each_iteration_is_that_of_a_solve_that_ends_there() {
 #[test]
 fn a_callback_does_not_change_a_bit_of_the_answer() {
     let (a, b) = system();
-    for make in [Cg::new, Minres::new] {
-        let plain = make(&a).solve(&b).unwrap();
-        let (_, (iterations, x)) = observed(make(&a), &b);
+    for method in [Method::Cg, Method::Minres] {
+        let plain = Solver::new(method, &a).solve(&b).unwrap();
+        let (_, (iterations, x)) = observed(Solver::new(method, &a), &b);
         assert_eq!((iterations, &x[..]), (plain.outcome().iterations, plain.x()));
     }
 }

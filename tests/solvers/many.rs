@@ -5,6 +5,7 @@ use crate::common::vectors::{bits, reals};
 use solver::Error;
 use solver::engine::Solver;
 use solver::prelude::*;
+use solver::solve::Method;
 use solver::stop::StopReason;
 
 fn matrix() -> Matrix {
@@ -25,8 +26,8 @@ fn every_column_has_the_bits_of_a_solve_of_that_column_with_the_backend_rows() {
     let a = matrix();
     for k in [2, 3, 7, 32, 33] {
         let b = columns(a.rows(), k);
-        for new in [Cg::new as fn(&Matrix) -> Solver, Cg::pipelined, Minres::new] {
-            let solver = || new(&a).device("cpu").backend("rows").rtol(tolerance::RTOL);
+        for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
+            let solver = || Solver::new(method, &a).device("cpu").backend("rows").rtol(tolerance::RTOL);
             let answers = solver().solve_many(RightHandSides::new(&b, k)).unwrap();
             assert!(answers.converged() && answers.count() == k);
             for c in [0, k / 2, k - 1] {

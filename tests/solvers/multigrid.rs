@@ -6,7 +6,7 @@ use crate::common::solves::{System, preconditioner, to};
 use crate::common::vectors::bits;
 use crate::common::{tolerance, zoo};
 use solver::device::Cpu;
-use solver::engine::{Cg, DeviceSettings, Matrix, RightHandSides};
+use solver::engine::{Cg, DeviceSettings, Matrix, RightHandSides, SystemSettings};
 use solver::scalar::Precision;
 use solver::solve::Method;
 use solver::stop::StopReason;

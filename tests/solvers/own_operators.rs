@@ -52,8 +52,7 @@ fn stored() -> Matrix {
 }
 
 fn with_product(method: Method, product: impl Product + 'static) -> Solver {
-    let solver = if method == Method::Cg { Cg::with_product(product) } else { Minres::with_product(product) };
-    solver.rtol(1e-12)
+    Solver::with_product(method, product).rtol(1e-12)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::common::jobs::System;
 use crate::common::places::{Found, Place, check, check_threads};
 use crate::common::ranks::{bits, distance, over_ranks};
-use solver::engine::{Matrix, RankMatrix, RhsName, RunSettings};
+use solver::engine::{Matrix, RankMatrix, RhsName, RunSettings, SystemSettings};
 use solver::error::{Error, Result};
 use solver::scalar::Precision;
 use solver::solve::Method;

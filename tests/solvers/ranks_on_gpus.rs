@@ -10,7 +10,9 @@ use crate::common::ranks::{bits, distance};
 use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{Cg, Matrix, Partition, Progress, RightHandSide, RightHandSides, Solver};
+use solver::engine::{
+    Cg, Matrix, Partition, Progress, RightHandSide, RightHandSides, Solver, SystemSettings,
+};
 use solver::engine::{DeviceSettings, RunSettings};
 use solver::error::Error;
 use solver::operator::dot_into;

@@ -6,7 +6,9 @@ use crate::common::places::{Job, Place, check};
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
 use solver::engine::DeviceSettings;
-use solver::engine::{Cg, Cluster, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, Solver};
+use solver::engine::{
+    Cg, Cluster, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, Solver, SystemSettings,
+};
 use solver::error::Result;
 use solver::prelude::Answer;
 use solver::scalar::Precision;

@@ -9,7 +9,7 @@ use crate::common::tolerance;
 use solver::Error;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;
-use solver::engine::{Cg, DeviceSettings, Matrix, Minres, Solver};
+use solver::engine::{Cg, DeviceSettings, Matrix, Minres, SystemSettings};
 use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Coo, Csr};
 use solver::precond::Preconditioner;
@@ -57,17 +57,21 @@ fn verdicts_on_matrices_symmetric_to_rounding_use_all_entries() {
     }
 }
 
-#[test]
-fn operators_of_the_caller_that_are_not_symmetric_are_refused_if_they_are_checked() {
-    let shear = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (x[0] + x[1], x[1]);
-    let stretch = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (2.0 * x[0], 3.0 * x[1]);
-    let refused = |solver: Solver| match solver.check_products(true).prepare() {
+/// Returns which operator the check of products refuses.
+fn refused(settings: impl SystemSettings) -> &'static str {
+    match settings.check_products(true).prepare() {
         Err(Error::ProductNotSymmetric { what, square, mixed }) => {
             assert!(square > 0.0 && square != mixed);
             what
         }
         other => panic!("{:?}", other.map(drop)),
-    };
+    }
+}
+
+#[test]
+fn operators_of_the_caller_that_are_not_symmetric_are_refused_if_they_are_checked() {
+    let shear = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (x[0] + x[1], x[1]);
+    let stretch = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (2.0 * x[0], 3.0 * x[1]);
     assert_eq!(refused(Minres::with_product((2, shear))), "matrix");
     assert_eq!(refused(Cg::with_product((2, stretch)).custom_precond((2, shear))), "preconditioner");
     let stored = Matrix::from_triplets(2, 2, [(0, 0, 1.0), (0, 1, 1.0), (1, 1, 1.0)]).unwrap();

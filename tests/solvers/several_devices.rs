@@ -9,7 +9,7 @@ use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{
     DeviceHandle, DeviceName, Matrix, Partition, Prepared, Request, RightHandSide, RightHandSides, Solver,
-    Stopping,
+    Stopping, SystemSettings,
 };
 use solver::engine::{DeviceSettings, RunSettings};
 use solver::error::{Error, Result};
@@ -398,10 +398,10 @@ fn refused<T>(result: Result<T>) -> String {
 fn what_several_devices_cannot_do_is_refused_in_words() {
     let matrix = Matrix::open("poisson2d:5x5").unwrap();
     let (b, open) = (vec![1.0; 25], DeviceHandle::open(DeviceName::Cpu(Some(1))).unwrap());
-    let on = |solver: Solver| {
+    fn on<S: SystemSettings>(settings: S) -> S {
         let (request, settled) = on_cpus(2, Request::default());
-        solver.settled(request, settled)
-    };
+        settings.settled(request, settled)
+    }
     let message = refused(on(Cg::new(&matrix)).on(&open).solve(&b));
     assert!(message.contains("an open device already"), "{message}");
     let message = refused(on(Minres::new(&matrix)).tune(true).solve(&b));

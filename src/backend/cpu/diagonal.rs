@@ -184,7 +184,7 @@ impl<T: Scalar> Diagonal<T> {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Scalar> Diagonal<T> {
-    /// Does the same as `one_column`.
+    /// Multiplies blocks for one column, as `one_column` does, with fused multiply-add.
     ///
     /// # Safety
     /// The processor has AVX2 and FMA.

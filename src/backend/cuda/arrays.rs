@@ -167,7 +167,8 @@ impl DeviceArrays {
         self
     }
 
-    /// Does the same, and defines a macro as the element type of the array.
+    /// Appends an array for the kernel parameter `name`, and defines the macro `define` as the element type
+    /// of the array.
     pub(crate) fn with_typed<E: InKernels + Pod>(
         self,
         name: &'static str,

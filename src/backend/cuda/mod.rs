@@ -18,16 +18,16 @@ mod locality;
 pub(crate) mod merge;
 mod model;
 // The example of the book (docs/src/adding.md): tests compile it, and the program does not contain it.
+mod caller_matrix;
+mod new_values;
 #[cfg(test)]
 pub(crate) mod pairs;
-mod placed;
 mod product;
 mod resident;
 mod residual;
 pub(crate) mod sell;
 pub(crate) mod spmm;
 pub(crate) mod studies;
-mod taken;
 mod transpose;
 pub(crate) mod vector;
 
@@ -42,12 +42,12 @@ use crate::format::Csr;
 use crate::operator::{DotInto, Inflow, Residuals};
 use crate::params::Params;
 use crate::scalar::Scalar;
+pub(crate) use caller_matrix::Taken;
+pub(super) use caller_matrix::taken;
 use form::{AnyForm, Ending, Real, Types};
 pub(crate) use resident::MADE;
 use resident::Resident;
 use std::sync::Arc;
-pub(crate) use taken::Taken;
-pub(super) use taken::taken;
 
 /// Returns every embedded kernel in every form that a backend may request, for ahead-of-time
 /// compilation; `endings` are the fused dot products and programs of the solvers, `sweeps` the
@@ -69,8 +69,8 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all.extend(resident::sources());
     all.extend(residual::sources());
     all.extend(transpose::sources());
-    all.extend(taken::sources());
-    all.extend(placed::sources());
+    all.extend(caller_matrix::sources());
+    all.extend(new_values::sources());
     all.extend(certificate::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());

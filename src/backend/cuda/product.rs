@@ -13,7 +13,7 @@
 
 use super::arrays::DeviceArrays;
 use super::form::{Ending, Form, Format, Grid, Kind, Share};
-use super::placed::place;
+use super::new_values::place;
 use super::{check_dot, check_shapes};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::Kernel;

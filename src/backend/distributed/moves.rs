@@ -34,8 +34,8 @@ pub(crate) fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &
     Ok(RankRows { numbers: RowNumbers::Listed(given.into()), ..rows })
 }
 
-/// Does the same for a matrix that all ranks see, as threads of one process do: each rank
-/// copies the rows of its part.
+/// Gives each rank the rows of its part of a matrix that all ranks see, as threads of one process do: each
+/// rank copies the rows of its part.
 pub(crate) fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
     let of_all = ranks.lists_of_all(parts)?;
     let mut starts = vec![0; ranks.size() + 1];

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use std::ops::Range;
 
 /// The rows of a rank, with the columns of the whole matrix.
-pub struct RowParts {
+pub(crate) struct RowParts {
     /// The first row of this rank.
     first: usize,
     /// The first row of each rank, and the number of rows.
@@ -70,7 +70,7 @@ impl RowParts {
 }
 
 /// Returns the rank that has a row.
-pub fn owner(starts: &[usize], row: u32) -> usize {
+pub(crate) fn owner(starts: &[usize], row: u32) -> usize {
     starts.partition_point(|start| *start <= row as usize) - 1
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn cut_lengths(
 
 /// Moves a list that has an element for each row: this rank passes those of its rows
 /// `from[rank]..from[rank + 1]`, and gets those of the rows `to[rank]..to[rank + 1]`.
-pub fn moved<T: Pod>(ranks: &Ranks, list: Vec<T>, from: &[usize], to: &[usize]) -> Result<Vec<T>> {
+pub(crate) fn moved<T: Pod>(ranks: &Ranks, list: Vec<T>, from: &[usize], to: &[usize]) -> Result<Vec<T>> {
     let (first, count) = (from[ranks.rank()], list.len());
     let place = |row: usize| row.clamp(first, first + count) - first;
     let sent: Vec<Vec<T>> = to.windows(2).map(|ends| list[place(ends[0])..place(ends[1])].to_vec()).collect();

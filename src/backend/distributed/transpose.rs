@@ -12,7 +12,7 @@ use std::sync::Arc;
 const MOST_BINS: usize = 1 << 16;
 
 /// The numbers of entries of all ranks by bins of neighbouring columns.
-pub struct ColumnCounts {
+pub(crate) struct ColumnCounts {
     columns: usize,
     /// Columns in a bin.
     width: usize,
@@ -66,7 +66,7 @@ impl ColumnCounts {
 /// Returns the rows `to[rank]..to[rank + 1]` of the transpose of a matrix of which each rank has the
 /// rows `from[rank]..from[rank + 1]`. Repeated entries stay in the order of the rows of the matrix. All
 /// ranks call this together.
-pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Result<Csr> {
+pub(crate) fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Result<Csr> {
     let first = from[ranks.rank()] as u32;
     let mine = rows.transposed().and_then(|mine| mine.with_columns(from[ranks.size()], |row| first + row));
     let mine = ranks.agreed(mine)?;

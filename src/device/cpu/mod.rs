@@ -61,12 +61,12 @@ pub struct CpuVector<T> {
 
 impl<T: Scalar> CpuVector<T> {
     /// Returns the number of rows.
-    pub fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.data.len() / self.k
     }
 
     /// Returns the number of columns.
-    pub fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.k
     }
 

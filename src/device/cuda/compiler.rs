@@ -17,7 +17,7 @@ pub fn usable(index: usize) -> Result<()> {
 }
 
 /// Returns NVRTC, or an error if the driver cannot load its code.
-pub fn compiler() -> Result<&'static Nvrtc> {
+pub(crate) fn compiler() -> Result<&'static Nvrtc> {
     let driver = driver_version()?;
     let compiler = Nvrtc::get()?;
     let version = compiler.version();

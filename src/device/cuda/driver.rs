@@ -94,7 +94,7 @@ pub(super) fn identity_of(device: sys::CUdevice) -> Result<u128> {
 }
 
 /// Returns the newest CUDA version that the driver supports, as (major, minor).
-pub fn driver_version() -> Result<(i32, i32)> {
+pub(crate) fn driver_version() -> Result<(i32, i32)> {
     require_driver()?;
     version()
 }

@@ -3,7 +3,7 @@
 use super::parameters::{Parameter, declaration, size_checks};
 
 /// Threads in a block, unless a kernel has a reason for another number.
-pub const BLOCK: u32 = 256;
+pub(crate) const BLOCK: u32 = 256;
 
 const COMMON: &str = include_str!("../../../kernels/common.cuh");
 

@@ -166,7 +166,7 @@ impl<T: Pod> CudaArray<T> {
 
 impl Cuda {
     /// Returns the free and the total bytes of GPU memory.
-    pub fn memory(&self) -> Result<(u64, u64)> {
+    pub(crate) fn memory(&self) -> Result<(u64, u64)> {
         let Gpu { context, free_at_first, memory_limit, .. } = &*self.0;
         let (free, total) = context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
         let (free, total) = (free as u64, total as u64);

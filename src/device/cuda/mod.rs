@@ -7,7 +7,6 @@
 //! error that says what to do.
 
 mod arrangement;
-mod beside;
 #[doc(hidden)]
 pub mod block;
 #[doc(hidden)]
@@ -24,7 +23,7 @@ mod kernel_source;
 #[doc(hidden)]
 pub(crate) mod launch;
 #[doc(hidden)]
-pub mod libraries;
+pub(crate) mod libraries;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
@@ -35,6 +34,7 @@ pub(crate) mod nvtx;
 pub(crate) mod parameters;
 #[doc(hidden)]
 pub mod ranks;
+mod side_stream;
 mod slots;
 mod staging;
 mod steps;
@@ -44,26 +44,27 @@ use super::{Addend, Device, Kept, SlotState, Sweep, check_length, check_operands
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
-use beside::Beside;
 pub(crate) use block::CudaScratch;
 use burst::Trace;
-pub use compiler::{compiler, usable};
+pub(crate) use compiler::compiler;
+pub use compiler::usable;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
+pub(crate) use driver::driver_version;
 use driver::{bind, call, fault};
-pub use driver::{count, driver_version, require_driver};
+pub use driver::{count, require_driver};
 pub(crate) use images::compile_ahead;
 use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use side_stream::SideStream;
 use slots::ScalarBuffer;
 pub(crate) use slots::{CudaSlots, SlotPointers};
 pub(crate) use staging::Pages;
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
-pub(crate) use steps::CudaSteps;
-pub(crate) use steps::between_captures;
+pub(crate) use steps::{CudaSteps, between_captures};
 
 /// The environment variable that limits the GPU memory of this program, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
@@ -116,7 +117,7 @@ struct State {
     /// Number of steps recorded in this way.
     bursts: Cell<usize>,
     /// The stream beside that of the device, from its first use on.
-    side: RefCell<Option<Beside>>,
+    side: RefCell<Option<SideStream>>,
     /// The trace of the step that is being recorded.
     trace: RefCell<Option<Trace>>,
 }
@@ -259,7 +260,7 @@ impl Cuda {
 
     /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width
     /// of the memory: on an H200 it reaches 90.5 % of their product.
-    pub fn bandwidth(&self) -> Option<f64> {
+    pub(crate) fn bandwidth(&self) -> Option<f64> {
         *self.0.bandwidth.get_or_init(|| self.reported_bandwidth())
     }
 
@@ -363,24 +364,24 @@ impl Cuda {
     }
 
     /// Returns the function of a kernel.
-    pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
         self.0.modules.get(source)
     }
 }
 
 impl<T: Scalar> CudaVector<T> {
     /// Returns the number of rows.
-    pub fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.n
     }
 
     /// Returns the number of columns.
-    pub fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.k
     }
 
     /// Returns the address on the device.
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         memory::address(&self.data)
     }
 }

@@ -3,7 +3,8 @@
 use super::cache::KernelCache;
 use super::driver::fault;
 use super::images::image;
-pub use super::kernel_source::{BLOCK, KernelSource};
+pub(crate) use super::kernel_source::BLOCK;
+pub use super::kernel_source::KernelSource;
 use super::nvrtc::Image;
 use super::parameters::Parameter;
 use crate::error::Result;
@@ -28,7 +29,7 @@ const EARLY_LAUNCH: u32 = 90;
 
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
 #[derive(Clone)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     pub(super) name: Arc<str>,
     pub(super) parameters: Arc<[Parameter]>,
     pub(super) function: CudaFunction,

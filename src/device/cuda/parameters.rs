@@ -32,7 +32,7 @@ unsafe impl InKernels for SlotPointers {
 
 /// The name of a parameter: a word, or a letter with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
+pub(crate) struct Name {
     stem: &'static str,
     number: Option<usize>,
 }

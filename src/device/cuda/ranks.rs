@@ -16,12 +16,15 @@ use crate::device::distributed::{Border, Halo, Local, Over, RankSlots, Ranks};
 use crate::device::{Device, Op, Slot};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
-pub use complete::{CudaComplete, complete_kernel};
+pub(crate) use complete::CudaComplete;
+pub use complete::complete_kernel;
 use direct::Direct;
-pub use halo::{CudaBorder, border_kernel, pack_kernel, send_kernel};
+pub(crate) use halo::CudaBorder;
+pub use halo::{border_kernel, pack_kernel, send_kernel};
 use nccl::Nccl;
 use std::sync::Arc;
-pub use sums::{CudaGathered, sum_kernel};
+pub(crate) use sums::CudaGathered;
+pub use sums::sum_kernel;
 
 /// The environment variable that chooses how GPUs exchange data: `direct` or `nccl`.
 pub(crate) const LINK: &str = "SOLVER_GPU_LINK";

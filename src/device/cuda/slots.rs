@@ -102,7 +102,7 @@ impl CudaSlots {
     }
 
     /// Returns the number of columns.
-    pub fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.k
     }
 

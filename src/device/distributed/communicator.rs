@@ -9,9 +9,9 @@ use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use std::sync::{Arc, Mutex, Weak};
 
 /// A message to a rank.
-pub type Outgoing<'a> = (usize, &'a [u8]);
+pub(crate) type Outgoing<'a> = (usize, &'a [u8]);
 /// A buffer for the message of a rank.
-pub type Incoming<'a> = (usize, &'a mut [u8]);
+pub(crate) type Incoming<'a> = (usize, &'a mut [u8]);
 
 /// A connection of devices, which ends the waiting on them when a rank fails.
 pub trait Connection: Send + Sync {
@@ -57,7 +57,7 @@ fn part(lengths: &[usize], index: usize) -> std::ops::Range<usize> {
 
 impl Ranks {
     /// Wraps a communicator.
-    pub fn new(communicator: impl Communicator + 'static) -> Ranks {
+    pub(crate) fn new(communicator: impl Communicator + 'static) -> Ranks {
         Ranks(Arc::new(Inner { communicator: Box::new(communicator), numbers: Mutex::default() }))
     }
 
@@ -67,7 +67,7 @@ impl Ranks {
     }
 
     /// Returns the number of ranks.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.0.communicator.size()
     }
 
@@ -125,7 +125,7 @@ impl Ranks {
     }
 
     /// Returns whether a condition holds on any rank.
-    pub fn any(&self, here: bool) -> bool {
+    pub(crate) fn any(&self, here: bool) -> bool {
         self.fold(f64::from(u8::from(here)), f64::max) > 0.0
     }
 
@@ -161,7 +161,7 @@ impl Ranks {
     }
 
     /// Sends and receives numbers; see [`Communicator::exchange`].
-    pub fn exchange<T: Pod>(
+    pub(crate) fn exchange<T: Pod>(
         &self,
         sent: &[(usize, &[T])],
         received: Vec<(usize, &mut [T])>,
@@ -231,7 +231,7 @@ impl Ranks {
     }
 
     /// Returns the lists of all ranks, one after the other, on the first rank, and nothing on the others.
-    pub fn collect<T: Pod + Zeroable>(&self, mine: &[T]) -> Result<Option<Vec<T>>> {
+    pub(crate) fn collect<T: Pod + Zeroable>(&self, mine: &[T]) -> Result<Option<Vec<T>>> {
         let lengths: Vec<usize> = self.all_of(mine.len() as u64).iter().map(|l| *l as usize).collect();
         if !self.is_first() {
             self.agreed(Ok(()))?;

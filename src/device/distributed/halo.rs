@@ -37,7 +37,7 @@ pub struct Halo {
 impl Halo {
     /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other
     /// ranks that this one needs, in increasing order.
-    pub fn new(ranks: &Ranks, starts: &[usize], ghosts: &[u32]) -> Result<Halo> {
+    pub(crate) fn new(ranks: &Ranks, starts: &[usize], ghosts: &[u32]) -> Result<Halo> {
         let rank = ranks.rank();
         let rows = starts[rank]..starts[rank + 1];
         let of_rank = |other: usize| {
@@ -60,12 +60,12 @@ impl Halo {
     }
 
     /// Returns the ranks.
-    pub fn ranks(&self) -> &Ranks {
+    pub(crate) fn ranks(&self) -> &Ranks {
         &self.ranks
     }
 
     /// Returns the rows of this rank, counted in the whole matrix.
-    pub fn rows(&self) -> Range<usize> {
+    pub(crate) fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
 
@@ -75,7 +75,7 @@ impl Halo {
     }
 
     /// Returns the number of ghosts before the rows of this rank.
-    pub fn below(&self) -> usize {
+    pub(crate) fn below(&self) -> usize {
         self.below
     }
 
@@ -95,7 +95,7 @@ impl Halo {
     }
 
     /// Returns the column of the whole matrix of an entry of a complete vector.
-    pub fn column(&self, complete: u32) -> u32 {
+    pub(crate) fn column(&self, complete: u32) -> u32 {
         let at = complete as usize;
         match at.checked_sub(self.below) {
             None => self.ghosts[at],
@@ -110,7 +110,7 @@ impl Halo {
     }
 
     /// Returns the number of ranks that this rank exchanges entries with.
-    pub fn neighbours(&self) -> usize {
+    pub(crate) fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
@@ -132,7 +132,7 @@ impl Halo {
     }
 
     /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts.
-    pub fn exchange<T: Scalar>(
+    pub(crate) fn exchange<T: Scalar>(
         &self,
         k: usize,
         sent: &[T],

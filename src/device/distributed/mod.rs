@@ -18,14 +18,16 @@ mod threads;
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
-pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
+pub(crate) use communicator::Connection;
+pub use communicator::{Communicator, Ranks};
 pub(crate) use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use numbers::RowNumbers;
 pub(crate) use retired::Retired;
 use std::fmt;
-pub use threads::{Threads, in_threads, is_following_thread};
+pub(crate) use threads::is_following_thread;
+pub use threads::{Threads, in_threads};
 
 /// A matrix in compressed rows whose columns are ghosts, for the few rows that have such entries.
 #[derive(Clone, Debug, Default)]
@@ -167,13 +169,8 @@ impl<D: Local> Distributed<D> {
         &self.local
     }
 
-    /// Returns the ranks.
-    pub fn ranks(&self) -> &Ranks {
-        &self.ranks
-    }
-
     /// Returns the ranks with the connection of their devices.
-    pub fn over(&self) -> Over<'_, D> {
+    pub(crate) fn over(&self) -> Over<'_, D> {
         Over { ranks: &self.ranks, link: &self.link }
     }
 

@@ -70,7 +70,7 @@ fn world() -> SimpleCommunicator {
 
 impl Mpi {
     /// Initialises MPI; `None` if it has been initialised already.
-    pub fn start() -> Option<Mpi> {
+    pub(crate) fn start() -> Option<Mpi> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)?;
         let serialized = threading >= Threading::Serialized;
         let (rank, size) = (universe.world().rank() as usize, universe.world().size() as usize);
@@ -89,20 +89,20 @@ impl Mpi {
     /// [`unwatched`](Mpi::unwatched). No call of MPI blocks meanwhile. All ranks call both functions at the
     /// same place, because a call that blocks does not match one that does not. Returns false, and changes
     /// nothing, if this MPI does not let another thread call it.
-    pub fn watched(&self) -> bool {
+    pub(crate) fn watched(&self) -> bool {
         self.0.watched.store(self.0.serialized, Ordering::Release);
         self.0.serialized
     }
 
     /// Ends what [`watched`](Mpi::watched) has begun.
-    pub fn unwatched(&self) {
+    pub(crate) fn unwatched(&self) {
         // The watching thread keeps the lock if it ends the process.
         self.0.call(|| self.0.watched.store(false, Ordering::Release));
     }
 
     /// Waits until `stop` is set, and then calls `end`, which ends this process, with whether another rank
     /// has failed. Returns once the process is no longer watched.
-    pub fn end_when(&self, stop: &AtomicBool, end: impl FnOnce(bool)) {
+    pub(crate) fn end_when(&self, stop: &AtomicBool, end: impl FnOnce(bool)) {
         while self.0.is_watched() {
             sleep(LOOK);
             if !stop.load(Ordering::Relaxed) {
@@ -122,7 +122,7 @@ impl Mpi {
     }
 
     /// Waits for all ranks, and finalises MPI. Nothing may be exchanged afterwards.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.unwatched();
         world().barrier();
         drop(lock(&self.0.universe).take());
@@ -130,7 +130,7 @@ impl Mpi {
 
     /// Tells the other ranks why this one has failed. Returns the messages of all ranks in their order; a
     /// rank that has not failed within a second or two has none, and must be ended.
-    pub fn fail(&self, message: &str) -> Vec<Option<String>> {
+    pub(crate) fn fail(&self, message: &str) -> Vec<Option<String>> {
         self.unwatched();
         let mut sent = [0; FAILURE_BYTES];
         let length = message.floor_char_boundary(FAILURE_BYTES);
@@ -164,7 +164,7 @@ impl Mpi {
     }
 
     /// Ends the processes of all ranks with an exit code.
-    pub fn end_all(&self, code: i32) -> ! {
+    pub(crate) fn end_all(&self, code: i32) -> ! {
         world().abort(code)
     }
 }

@@ -31,7 +31,7 @@ impl RowNumbers {
     }
 
     /// Returns the numbers of the rows of this rank, of which there are `rows`.
-    pub fn all(&self, rows: usize) -> impl ExactSizeIterator<Item = usize> {
+    pub(crate) fn all(&self, rows: usize) -> impl ExactSizeIterator<Item = usize> {
         (0..rows).map(|row| self.of(row))
     }
 
@@ -62,7 +62,7 @@ impl RowNumbers {
     }
 
     /// Returns the rows of all ranks on the first rank, as they were given, and nothing on the other ranks.
-    pub fn collect<T: Pod>(&self, ranks: &Ranks, mine: &[T]) -> Result<Option<Vec<T>>> {
+    pub(crate) fn collect<T: Pod>(&self, ranks: &Ranks, mine: &[T]) -> Result<Option<Vec<T>>> {
         let RowNumbers::Listed(numbers) = self else { return ranks.collect(mine) };
         let numbers = ranks.collect(numbers)?;
         let rows = ranks.collect(mine)?;
@@ -109,7 +109,7 @@ impl RowNumbers {
 
     /// Copies the rows of this rank from a part of an array of `k` columns that has all rows as they were
     /// given. The part begins at the number `at` of the array and may begin and end within a row.
-    pub fn keep<T: Copy>(&self, at: usize, part: &[T], mine: &mut [T], k: usize) {
+    pub(crate) fn keep<T: Copy>(&self, at: usize, part: &[T], mine: &mut [T], k: usize) {
         match self {
             RowNumbers::From(first) => {
                 let (start, end) = (first * k, first * k + mine.len());

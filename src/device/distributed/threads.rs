@@ -149,7 +149,7 @@ thread_local! {
 }
 
 /// Returns whether this thread is a rank of [`Threads`] other than the first.
-pub fn is_following_thread() -> bool {
+pub(crate) fn is_following_thread() -> bool {
     FOLLOWS.get()
 }
 

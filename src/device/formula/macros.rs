@@ -11,7 +11,7 @@ macro_rules! names {
             use $crate::device::formula::Name;
             #[derive(Clone, Copy)]
             enum Order { $($vector),+ }
-            $($(#[$vdoc])* pub const $vector: Name = Name(Order::$vector as u8);)+
+            $($(#[$vdoc])* pub(crate) const $vector: Name = Name(Order::$vector as u8);)+
         }
         /// Names of the scalars.
         #[allow(non_upper_case_globals, non_camel_case_types, dead_code, missing_docs)]
@@ -19,7 +19,7 @@ macro_rules! names {
             use $crate::device::Slot;
             #[derive(Clone, Copy)]
             enum Order { $($scalar,)* End }
-            $($(#[$sdoc])* pub const $scalar: Slot = Slot(Order::$scalar as u8);)*
+            $($(#[$sdoc])* pub(crate) const $scalar: Slot = Slot(Order::$scalar as u8);)*
             /// The number of scalars.
             pub(crate) const COUNT: usize = Order::End as usize;
         }

@@ -54,12 +54,8 @@ fn shortest(digits: &str) -> &str {
 }
 
 impl Info {
-    /// Returns a line for each fact, without the hints. A continuation line has no label.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
-        self.lines_naming(&as_method)
-    }
-
-    /// Returns the lines with settings named by `naming`.
+    /// Returns a line for each fact, without the hints. A continuation line has no label. `naming` names the
+    /// settings.
     pub(crate) fn lines_naming(&self, naming: Naming<'_>) -> Vec<(&'static str, String)> {
         let mut lines = vec![("matrix", self.matrix.clone())];
         if let Some(real) = self.stand_in {

@@ -118,7 +118,7 @@ impl Distributions {
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the
     /// class whose speed is reported and for the class of the history. Each takes up to half a second;
     /// setting `cancel` ends the measurement. Does nothing after a solve on several devices.
-    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if self.shared {
             return;
         }

@@ -115,7 +115,7 @@ impl RanksEach {
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, as
     /// [`Ranks::measure_limit`] does.
-    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let slow = self.columns.get(self.slowest()).filter(|slow| !slow.is_shared());
         let Some(slow) = slow.map(Ranks::outcome) else { return };
         self.limit = limit::measure_on(device, slow, cancel);

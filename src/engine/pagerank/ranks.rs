@@ -314,7 +314,7 @@ impl Ranks {
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
     /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
     /// solve on several devices.
-    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if self.shared {
             return;
         }

@@ -23,7 +23,7 @@ impl Default for Network {
 
 impl Network {
     /// Measures messages between the first two ranks; none for one rank. All ranks call this together.
-    pub fn measure(ranks: &Ranks) -> Result<Option<Network>> {
+    pub(crate) fn measure(ranks: &Ranks) -> Result<Option<Network>> {
         const SHORT: usize = 1;
         const LONG: usize = 1 << 20;
         if ranks.size() < 2 {

@@ -85,7 +85,7 @@ impl RankMatrix {
     /// given and in the format that the extension selects; see
     /// [`write_vectors`](crate::source::write_vectors). All ranks call this together, and the first writes
     /// the file. It has no more than a piece of the rows of other ranks.
-    pub fn write_vectors(&self, path: &Path, rows: &[f64], columns: usize) -> Result<()> {
+    pub(crate) fn write_vectors(&self, path: &Path, rows: &[f64], columns: usize) -> Result<()> {
         let (ranks, numbers) = (self.ranks(), self.rows.numbers());
         let write = ranks.agreed(writer(path))?;
         write_on_first(ranks, numbers, (rows, columns), |pieces| {

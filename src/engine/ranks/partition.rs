@@ -22,7 +22,8 @@ use crate::format::Csr;
 use crate::parallel::room;
 use groups::Groups;
 use points::Points;
-pub use setting::{Partition, SETTING};
+pub use setting::Partition;
+pub(crate) use setting::SETTING;
 use std::time::Instant;
 
 /// The rows that a rank holds before they move.

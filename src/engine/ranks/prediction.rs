@@ -258,7 +258,7 @@ const LISTED: usize = 8;
 
 impl RankPrediction {
     /// Returns a line for each fact. A continuation line has no label.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let range = |of: &dyn Fn(&RankPart) -> usize| {
             let numbers = || self.parts.iter().map(of);
             let [least, most] = [numbers().min(), numbers().max()].map(|n| n.unwrap_or(0) as u64);

@@ -57,8 +57,8 @@ impl GraphRows {
     }
 }
 
-/// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without
-/// an edge are not vertices.
+/// Reads the rows of this rank of a graph, which may also be a list or a table of edges between ids. Ids
+/// without an edge are not vertices.
 pub(super) fn read_graph(
     ranks: &Ranks,
     source: &RankSource<'_>,

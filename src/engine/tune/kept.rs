@@ -52,7 +52,7 @@ pub struct Kept {
 
 impl Kept {
     /// Returns the reason that reports give for this choice.
-    pub fn because(&self) -> String {
+    pub(crate) fn because(&self) -> String {
         format!("kept choice of a measurement on {}", self.tuning.date)
     }
 }
@@ -196,7 +196,7 @@ pub(super) fn store<D: Host>(
 }
 
 /// Removes every kept choice; returns their number.
-pub fn forget_all() -> usize {
+pub(crate) fn forget_all() -> usize {
     entries().iter().filter(|path| fs::remove_file(path).is_ok()).count()
 }
 
@@ -208,7 +208,7 @@ pub fn forget(matrix: &Csr) -> usize {
 }
 
 /// Returns the kept choices of matrices with this number of rows and entries.
-pub fn of_size(rows: u64, nnz: u64) -> Vec<Kept> {
+pub(crate) fn of_size(rows: u64, nnz: u64) -> Vec<Kept> {
     let all = entries().into_iter().filter_map(|path| read(&path));
     all.filter(|kept| kept.key.rows == rows && kept.key.nnz == nnz).collect()
 }

@@ -12,7 +12,8 @@ mod kept;
 mod measure;
 
 pub(super) use choose::{Choosing, Context, choose};
-pub use kept::{Kept, forget, forget_all, of_size};
+pub use kept::{Kept, forget};
+pub(crate) use kept::{forget_all, of_size};
 
 use super::device::{DeviceHandle, Request, on_device};
 use super::matrix::Matrix;
@@ -119,7 +120,8 @@ pub struct Explanation {
 /// use solver::engine::tune::{TuneRequest, tune};
 /// use solver::prelude::*;
 /// let a = Matrix::open("poisson2d:40x40")?;
-/// let request = TuneRequest { budget: std::time::Duration::from_millis(50), keep: false, ..TuneRequest::default() };
+/// let budget = std::time::Duration::from_millis(50);
+/// let request = TuneRequest { budget, keep: false, ..TuneRequest::default() };
 /// let tuning = tune(&a, &request)?;
 /// assert!(tuning.measured.iter().any(|measured| measured.backend == tuning.winner));
 /// # Ok(())
@@ -129,7 +131,7 @@ pub fn tune(matrix: &Matrix, request: &TuneRequest) -> Result<Tuning> {
     tune_watched(matrix, request, &mut |_| ())
 }
 
-/// Does the same, and calls `phase` with the name of each phase.
+/// Measures the candidates as [`tune`] does, and calls `phase` with the name of each phase.
 pub(crate) fn tune_watched(
     matrix: &Matrix,
     request: &TuneRequest,

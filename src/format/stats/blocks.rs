@@ -243,7 +243,7 @@ impl Counter {
         self.strip_of(matrix, rows, |_| true);
     }
 
-    /// Does the same for the widths that are `wanted`.
+    /// Counts the blocks of these rows with the widths that are `wanted`.
     fn strip_of(&mut self, matrix: &Csr, rows: Range<usize>, wanted: impl Fn(usize) -> bool) {
         for width in SIZES.filter(|&width| wanted(width)) {
             let count = match width {

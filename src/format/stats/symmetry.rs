@@ -147,7 +147,8 @@ fn rounding(matrix: &Csr, pair: &Asymmetry) -> Option<f64> {
     share_of(pair, |row| matrix.get(row, row).unwrap_or(0.0))
 }
 
-/// Does the same with a function that returns the entries on the diagonal.
+/// Returns the difference of a pair relative to its size, if that is rounding; `diagonal` returns the entries
+/// on the diagonal.
 fn share_of(pair: &Asymmetry, diagonal: impl Fn(usize) -> f64) -> Option<f64> {
     let (value, mirrored) = (pair.value, pair.mirrored.unwrap_or(0.0));
     // The product of roots cannot overflow or underflow, unlike the root of the product.

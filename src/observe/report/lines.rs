@@ -8,7 +8,7 @@ use std::fmt;
 
 impl Report {
     /// Returns the main lines of the report, each a label and a text.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let r = self;
         let mut lines = vec![("result", result(r))];
         lines.extend(r.caution.clone().map(|caution| ("caution", caution)));
@@ -41,7 +41,7 @@ impl Report {
     }
 
     /// Returns the detailed lines of the report.
-    pub fn details(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn details(&self) -> Vec<(&'static str, String)> {
         details(self)
     }
 }

@@ -3,7 +3,7 @@
 use super::aggregate::aggregates;
 use super::dense::inverse;
 use super::smoothed::{
-    Prolongation, galerkin, inverse_diagonal, largest_eigenvalue, predicted_entries, row_sum_bound,
+    Prolongation, SAFETY, galerkin, inverse_diagonal, largest_eigenvalue, predicted_entries, row_sum_bound,
 };
 use super::strength::{Norms, leaves_most_alone};
 use super::tentative::{NearNull, Tentative};
@@ -13,8 +13,6 @@ use crate::format::product::Rows;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The factor on the estimate of the largest eigenvalue, which is a lower bound.
-const SAFETY: f64 = 1.1;
 /// The factor on the limit of strong connections from one level to the next.
 const DECAY: f64 = 0.5;
 /// The share of its unknowns above which the next level is not worth its cost.
@@ -91,8 +89,8 @@ impl Hierarchy {
             let mut laps = Laps::begin();
             let inverse = inverse_diagonal(&matrix);
             let rows = Rows::of(&matrix);
-            let estimate = largest_eigenvalue(rows, &inverse);
             let bound = row_sum_bound(rows, &inverse);
+            let estimate = largest_eigenvalue(rows, &inverse, bound);
             laps.end("eigenvalue");
             let largest = if estimate > 0.0 { bound.min(SAFETY * estimate) } else { bound };
             let last = |matrix, inverse| Last::Matrix(matrix, inverse, largest);

@@ -27,6 +27,7 @@ use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Values};
+use crate::parallel::tabulate;
 use crate::params::{Kind, Param, Params, Value};
 use crate::scalar::Scalar;
 use cycle::{Builder, SWEEPS, Shape};
@@ -145,7 +146,7 @@ fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
     let matrix = summed.as_ref().unwrap_or(matrix);
     let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
     let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
-    let values: Vec<f64> = (0..matrix.nnz()).map(|at| scale * matrix.values().get(at)).collect();
+    let values = tabulate(matrix.nnz(), |at| scale * matrix.values().get(at))?;
     let scaled = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))?;
     Ok((Arc::new(scaled), scale))
 }

@@ -17,6 +17,8 @@ use std::borrow::Cow;
 
 /// The share of its diagonal that a filtered row keeps.
 const KEPT: f64 = 0.5;
+/// The factor on an estimate of the largest eigenvalue, which is a lower bound.
+pub(super) const SAFETY: f64 = 1.1;
 /// Steps of Lanczos' process.
 const STEPS: usize = 12;
 /// Elements that a thread processes as one task.
@@ -35,47 +37,53 @@ pub(super) fn row_sum_bound(rows: Rows<'_>, inverse: &[f64]) -> f64 {
     (0..inverse.len()).into_par_iter().with_min_len(PART).map(sum).reduce(|| 0.0, f64::max)
 }
 
-/// Computes a dot product, the sums of whose parts are added in their order.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let parts = a.par_chunks(PART).zip(b.par_chunks(PART));
-    let sums: Vec<f64> = parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum()).collect();
-    sums.into_iter().sum()
+/// Changes each element of a vector and sums what `change` returns, by parts that are added in their order.
+fn summed(vector: &mut [f64], change: impl Fn(usize, &mut f64) -> f64 + Sync) -> f64 {
+    let parts = vector.par_chunks_mut(PART).enumerate().map(|(part, elements)| {
+        elements.iter_mut().enumerate().map(|(i, element)| change(part * PART + i, element)).sum()
+    });
+    parts.collect::<Vec<f64>>().into_iter().sum()
 }
 
-fn scale(vector: &mut [f64], by: f64) {
-    vector.par_iter_mut().with_min_len(PART).for_each(|value| *value *= by);
-}
-
-/// Estimates the largest eigenvalue of D^-1 A from below by steps of Lanczos' process for D^-1/2 A D^-1/2.
-pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64]) -> f64 {
+/// Estimates the largest eigenvalue of D^-1 A by steps of Lanczos' process, which find it from below, in the
+/// inner product x' D y. Once they come within the factor [`SAFETY`] of `bound`, which no eigenvalue exceeds,
+/// the bound is the estimate.
+pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) -> f64 {
     let n = inverse.len();
-    let root: Vec<f64> = inverse.iter().map(|d| d.sqrt()).collect();
     // Numbers from -1 to 1 by a multiplicative hash.
     let hashed = |i: usize| f64::from((i as u32 + 1).wrapping_mul(2_654_435_761)) / 2_147_483_648.0 - 1.0;
-    let mut v: Vec<f64> = (0..n).map(hashed).collect();
-    let norm = dot(&v, &v).sqrt();
-    scale(&mut v, 1.0 / norm);
-    let (mut before, mut beta, mut steps) = (vec![0.0; n], 0.0, Vec::new());
+    // The basis vectors are u / norm and, of the step before, v / norm_before.
+    let mut u: Vec<f64> = collected(n, hashed);
+    let mut v = vec![0.0; n];
+    let mut norm = summed(&mut u, |i, u| *u * *u / inverse[i]).sqrt();
+    let (mut norm_before, mut beta, mut steps) = (1.0, 0.0, Vec::new());
+    let mut found = 1.0;
     for _ in 0..STEPS.min(n) {
-        let scaled = collected(n, |row| root[row] * v[row]);
-        let product = |row: usize| {
-            let sum: f64 = rows.row(row).map(|(column, a)| a * scaled[column]).sum();
-            root[row] * sum - beta * before[row]
-        };
-        let mut w = collected(n, product);
-        let alpha = dot(&w, &v);
-        w.par_iter_mut().with_min_len(PART).zip(&v).for_each(|(w, v)| *w -= alpha * v);
-        beta = dot(&w, &w).sqrt();
+        // v = D^-1 A u / norm - beta v / norm_before
+        let alpha = summed(&mut v, |row, v| {
+            let product = rows.row(row).map(|(column, a)| a * u[column]).sum::<f64>() / norm;
+            *v = inverse[row] * product - beta / norm_before * *v;
+            product * u[row]
+        }) / norm;
+        let square = summed(&mut v, |i, v| {
+            *v -= alpha / norm * u[i];
+            *v * *v / inverse[i]
+        });
+        beta = square.sqrt();
         steps.push((alpha, beta));
+        let mut projection = Tridiagonal::default();
+        projection.set_to_lanczos(&steps);
+        found = projection.extremes().map_or(found, |found| found.largest);
+        if SAFETY * found >= bound {
+            return bound;
+        }
         if beta < 1e-12 * alpha.abs() {
             break;
         }
-        scale(&mut w, 1.0 / beta);
-        (before, v) = (v, w);
+        (norm_before, norm) = (norm, beta);
+        std::mem::swap(&mut u, &mut v);
     }
-    let mut projection = Tridiagonal::default();
-    projection.set_to_lanczos(&steps);
-    projection.extremes().map_or(1.0, |found| found.largest)
+    found
 }
 
 /// Returns the filtered matrix, or the matrix itself if all connections are strong.
@@ -156,14 +164,14 @@ impl Prolongation<'_> {
         let (inverse, rows) = (inverse_diagonal(&filtered), Rows::of(&filtered));
         let largest = match filtered {
             Cow::Borrowed(_) => self.largest,
-            Cow::Owned(_) => largest_eigenvalue(rows, &inverse),
+            Cow::Owned(_) => largest_eigenvalue(rows, &inverse, row_sum_bound(rows, &inverse)),
         };
         let omega = 4.0 / 3.0 / largest;
         let size = (self.matrix.rows(), self.columns());
         let count = self.tentative.entries.count;
         made_by_rows(
             size,
-            |row| filtered.row_range(row).len() * count,
+            |row| (filtered.row_range(row).len() + 1) * count,
             |row, sum| {
                 self.tentative_row(row, |column, value| sum.add(column, value));
                 for (other, value) in rows.row(row) {
@@ -209,7 +217,7 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Re
     }
     made_by_rows(
         (product.rows(), product.cols()),
-        |row| product.row_range(row).len(),
+        |row| product.row_range(row).len() + 1,
         |row, sum| {
             product.row(row).for_each(|(column, value)| sum.add(column as u32, value));
             if is_empty(row) {
@@ -217,4 +225,39 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Re
             }
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::product::in_double;
+    use crate::source;
+
+    /// Returns the estimate with a bound, and the largest eigenvalue by the power method.
+    fn estimate(name: &str, bound: Option<f64>) -> (f64, f64) {
+        let matrix = in_double(source::load(name).unwrap().matrix);
+        let (rows, inverse) = (Rows::of(&matrix), inverse_diagonal(&matrix));
+        let bound = bound.unwrap_or_else(|| row_sum_bound(rows, &inverse));
+        let (mut x, mut largest) = (collected(inverse.len(), |i| ((i * i + 7) % 13) as f64 - 5.5), 0.0);
+        for _ in 0..3000 {
+            x = collected(x.len(), |i| inverse[i] * rows.row(i).map(|(j, a)| a * x[j]).sum::<f64>());
+            largest = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+            x.iter_mut().for_each(|x| *x /= largest);
+        }
+        (largest_eigenvalue(rows, &inverse, bound), largest)
+    }
+
+    #[test]
+    fn the_estimate_is_a_close_lower_bound_of_the_largest_eigenvalue() {
+        for name in ["poisson2d:25x20", "elasticity3d:4x4x4,contrast=100", "spd-random:n=400,row=9"] {
+            let (found, largest) = estimate(name, Some(f64::INFINITY));
+            let share = found / largest;
+            assert!((1.0 / SAFETY..1.0 + 1e-6).contains(&share), "{name}: {found} of {largest}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_is_the_bound_of_the_row_sums_where_that_is_close() {
+        assert_eq!(estimate("poisson2d:25x20", None).0, 2.0);
+    }
 }

@@ -24,7 +24,7 @@ pub(super) fn each_row<A: Send>(
     });
 }
 
-/// Does the same for an array of one column.
+/// Calls `f` with each index and entry of an array of one column, on the threads that serve the device.
 pub(super) fn each_entry<A: Send>(device: &impl Device, array: &mut [A], f: impl Fn(usize, &mut A) + Sync) {
     each_row(device, array, 1, |i, row| f(i, &mut row[0]));
 }

@@ -284,7 +284,7 @@ mod tests {
     /// Fails on the second rank.
     fn fail(operators: &Operators<Ranked, f64>, error: Error) -> Result<Steps<Ranked, f64>> {
         let device = operators.a.device();
-        device.agreed(if device.ranks().is_first() { Ok(()) } else { Err(error) })?;
+        device.agreed(if device.over().ranks.is_first() { Ok(()) } else { Err(error) })?;
         unreachable!("a rank has failed")
     }
 

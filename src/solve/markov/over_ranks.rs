@@ -79,7 +79,7 @@ pub(crate) fn find(ranks: &Ranks, starts: &[usize], rows: Arc<Csr>, normalise: b
     find_in_rounds(ranks, starts, rows, normalise, ROUNDS)
 }
 
-/// Does the same with at most `rounds` rounds of all searches together.
+/// Checks a chain and finds its closed class, with at most `rounds` rounds of all searches together.
 fn find_in_rounds(
     ranks: &Ranks,
     starts: &[usize],

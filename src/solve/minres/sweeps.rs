@@ -31,7 +31,7 @@ names! {
 }
 const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
 /// Number of slots in a workspace.
-pub const SLOTS: usize = s::COUNT;
+pub(crate) const SLOTS: usize = s::COUNT;
 
 /// Computes alpha, and the coefficients of the next Lanczos vector.
 const AFTER_ZQ: &[Op] = program!(

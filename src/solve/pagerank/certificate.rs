@@ -98,7 +98,7 @@ fn measured_here(problem: &RankProblem<'_>, x: &[f64]) -> [f64; 3] {
     })
 }
 
-/// Does the same on the device that has the links; none if the host must do it.
+/// Computes the same three numbers on the device that has the links; none if the host must do it.
 fn measured_there(problem: &RankProblem<'_>, x: &[f64]) -> Option<[f64; 3]> {
     let (links, part) = (problem.links, problem.links.part());
     links.on_device(|there| {

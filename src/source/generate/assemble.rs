@@ -57,7 +57,7 @@ pub(super) fn pattern(
     pattern_from(0, shape, length, row)
 }
 
-/// Does the same for rows `first` and following of a matrix; the shape has the number of these rows.
+/// Assembles the pattern of rows `first` and following of a matrix; the shape has the number of these rows.
 pub(super) fn pattern_from(
     first: usize,
     shape: Shape,
@@ -91,7 +91,7 @@ pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Se
     valued_from(0, pattern, row)
 }
 
-/// Does the same for a pattern whose first row is row `first` of a matrix.
+/// Adds values to a pattern whose first row is row `first` of a matrix.
 pub(super) fn valued_from(
     first: usize,
     pattern: &Csr,

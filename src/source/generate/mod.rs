@@ -354,7 +354,7 @@ pub(crate) fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
 const ENTRY: u128 = 12;
 
 /// Returns the real matrix that the one described by `what` imitates, if any.
-pub fn imitated(what: &str) -> Option<&'static Entry> {
+pub(crate) fn imitated(what: &str) -> Option<&'static Entry> {
     plan(what)?.ok()?.imitated
 }
 

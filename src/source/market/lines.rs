@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// One entry, with indices from 0.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The row.
     pub row: u32,
     /// The column.

@@ -36,9 +36,10 @@ use std::borrow::Cow;
 use std::path::Path;
 pub use vector::{parse_vector, read_vector};
 pub(super) use vector::{pass_columns, read_columns};
+pub(crate) use write::write_as_found;
 pub(super) use write::write_vectors;
 pub(in crate::source) use write::{push_value, write_packed};
-pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
+pub use write::{write_columns, write_matrix, write_matrix_metered, write_vector};
 
 /// Checks whether the first non-blank line is the banner, or so similar that a fault in the
 /// banner is the best report.

@@ -6,7 +6,7 @@
 
 use super::header::{self, Format, Header};
 pub(crate) use super::judge::Judge;
-pub use super::lines::Entry;
+pub(crate) use super::lines::Entry;
 use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::{locate, most_bytes, old_line_ends};
 use crate::error::{Error, Result};

@@ -41,7 +41,12 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
 /// Writes the lower triangle if the matrix is symmetric in every bit, else all entries. Bits are
 /// compared because 0 and -0 across the diagonal are equal, and one would be read back as the other.
 /// The note becomes a comment.
-pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Option<&Meter>) -> Result<()> {
+pub(crate) fn write_as_found(
+    path: &Path,
+    matrix: &Csr,
+    note: Option<&str>,
+    meter: Option<&Meter>,
+) -> Result<()> {
     check_finite(path, matrix)?;
     let symmetric = matrix.rows() == matrix.cols() && first_unmatched(matrix).is_none();
     write_packed(path, Content::Result, |mut out| write_text(&mut out, matrix, symmetric, note, meter))

@@ -27,7 +27,7 @@ mod tiles;
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::dense;
 use crate::backend::cuda::form::{Ending, Real, Types};
-use crate::backend::cuda::placed::Places;
+use crate::backend::cuda::new_values::Places;
 use crate::backend::{Family, Host, Refusal, SharedOperator};
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::nvrtc::Nvrtc;

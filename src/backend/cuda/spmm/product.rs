@@ -12,7 +12,7 @@
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays, Signature};
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::form::{Ending, Format, Kind, Real, Types};
-use crate::backend::cuda::placed::{Places, place};
+use crate::backend::cuda::new_values::{Places, place};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::{Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector};

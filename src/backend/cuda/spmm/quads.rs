@@ -10,7 +10,7 @@ use super::items::{Items, item_list};
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::check_size;
 use crate::backend::cuda::form::{Format, Types};
-use crate::backend::cuda::placed;
+use crate::backend::cuda::new_values;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, zeros};
@@ -59,7 +59,7 @@ impl Quads {
 
     /// Returns the entry of each place for a value, for a matrix that [`of`](Quads::of) converts.
     pub(crate) fn places(matrix: &Csr) -> Result<Vec<u32>> {
-        filled(matrix, &Quads::offsets(matrix)?, |entry| entry as u32, placed::FILL)
+        filled(matrix, &Quads::offsets(matrix)?, |entry| entry as u32, new_values::FILL)
     }
 
     /// Converts a matrix.

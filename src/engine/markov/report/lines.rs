@@ -10,7 +10,7 @@ const SHOWN: usize = 20;
 
 impl MarkovReport {
     /// Returns the main lines of the report, each a label and a text.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let classes = self.classes.len() as u64;
         let transient = match self.transient {
             0 => String::new(),
@@ -48,7 +48,7 @@ impl MarkovReport {
     }
 
     /// Returns the most probable states of each class, a line for each state.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let of_class = |class: &ClassReport| {
             let rows = class
                 .top
@@ -60,7 +60,7 @@ impl MarkovReport {
     }
 
     /// Returns the detailed lines of the report.
-    pub fn details(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn details(&self) -> Vec<(&'static str, String)> {
         let residuals = |class: &ClassReport| {
             let (residual, recursive) = (class.residual, class.residual_recursive);
             ("residuals", format!("recomputed {residual:.3e}, by the iteration {recursive:.3e}"))

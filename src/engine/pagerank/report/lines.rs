@@ -7,7 +7,7 @@ use std::fmt;
 
 impl RankReport {
     /// Returns the main lines of the report, each a label and a text.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let stand_in = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
         let reason = if self.columns.is_empty() { &self.reason } else { "" };
         let ended = ended(&self.message, reason, self.iterations, self.method);
@@ -33,12 +33,12 @@ impl RankReport {
     }
 
     /// Returns the highest ranks, a line for each.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         self.columns.iter().map(column).collect::<String>() + &highest(&self.top)
     }
 
     /// Returns the detailed lines of the report.
-    pub fn details(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn details(&self) -> Vec<(&'static str, String)> {
         details(self)
     }
 

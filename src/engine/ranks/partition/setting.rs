@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The name of the setting.
-pub const SETTING: &str = "partition";
+pub(crate) const SETTING: &str = "partition";
 
 /// Why one device needs no partition.
 const NOT_DIVIDED: &str = "the solve has one device, which has all rows; a partition needs several processes that mpirun starts, or \
@@ -81,7 +81,7 @@ impl Partition {
     }
 
     /// Describes the parts for reports: `by coordinates`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Partition::Entries => "in order".to_owned(),
             Partition::Coordinates => "by coordinates".to_owned(),

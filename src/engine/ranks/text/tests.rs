@@ -96,7 +96,8 @@ fn compare(path: &Path, purpose: &Purpose) -> Option<String> {
     message
 }
 
-/// Does the same for a graph, whose parallel edges are kept.
+/// Reads a graph, whose parallel edges are kept, in batches, and at once, over 1 to 4 ranks. Returns the
+/// error if both fail.
 fn compare_graph(path: &Path) -> Option<String> {
     let mut message = None;
     for size in 1..=4 {

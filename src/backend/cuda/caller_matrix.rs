@@ -31,7 +31,7 @@ pub struct Taken {
     pub values: Option<Kept>,
 }
 
-/// The kernels of kernels/taken.cu.
+/// The kernels of kernels/caller_matrix.cu.
 #[derive(Clone, Copy)]
 enum Step {
     Columns,
@@ -51,7 +51,7 @@ impl Step {
                 ("taken_offsets", vec![given, offsets, columns, found, count("entries"), count("rows")])
             }
         };
-        let body = include_str!("../../../kernels/taken.cu").to_owned();
+        let body = include_str!("../../../kernels/caller_matrix.cu").to_owned();
         let defines = vec![("STEP", (self as u32).to_string()), ("OFFSET", O::NAME.to_owned())];
         KernelSource { name: name.to_owned(), body, parameters, defines, k: 1, block: BLOCK }
     }

@@ -49,7 +49,7 @@ fn source<T: Scalar>(with_places: bool) -> KernelSource {
         parameters.push(Parameter::array::<u32>("places"));
         defines.push(("PLACES", "1".to_owned()));
     }
-    let body = include_str!("../../../kernels/placed.cu").to_owned();
+    let body = include_str!("../../../kernels/new_values.cu").to_owned();
     KernelSource { name: "placed_values".to_owned(), body, parameters, defines, k: 1, block: BLOCK }
 }
 

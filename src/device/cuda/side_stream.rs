@@ -8,7 +8,7 @@ use cudarc::driver::{CudaContext, sys};
 use std::sync::Arc;
 
 /// A stream of high priority.
-pub(super) struct Beside {
+pub(super) struct SideStream {
     stream: sys::CUstream,
     context: Arc<CudaContext>,
     /// Whether it has work that the stream of the device does not wait for yet.
@@ -16,10 +16,10 @@ pub(super) struct Beside {
 }
 
 // SAFETY: any thread may use a stream; the lock on the state of the device orders them.
-unsafe impl Send for Beside {}
+unsafe impl Send for SideStream {}
 
-impl Beside {
-    fn new(context: &Arc<CudaContext>) -> Result<Beside> {
+impl SideStream {
+    fn new(context: &Arc<CudaContext>) -> Result<SideStream> {
         bind(context)?;
         let (mut stream, mut highest, mut lowest) = (std::ptr::null_mut(), 0, 0);
         let independent = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -29,11 +29,11 @@ impl Beside {
             let created = sys::cuStreamCreateWithPriority(&mut stream, independent, highest);
             call("cuStreamCreateWithPriority", created)?;
         }
-        Ok(Beside { stream, context: Arc::clone(context), ahead: false })
+        Ok(SideStream { stream, context: Arc::clone(context), ahead: false })
     }
 }
 
-impl Drop for Beside {
+impl Drop for SideStream {
     fn drop(&mut self) {
         self.context.record_err(self.context.bind_to_thread());
         // SAFETY: created in `new`, destroyed once; the driver ends its work first.
@@ -47,7 +47,7 @@ impl Cuda {
         let turn = self.turn();
         let mut side = turn.side.borrow_mut();
         if side.is_none() {
-            *side = Some(Beside::new(&self.0.context)?);
+            *side = Some(SideStream::new(&self.0.context)?);
         }
         Ok(side.as_ref().map_or(std::ptr::null_mut(), |side| side.stream))
     }
