@@ -10,6 +10,7 @@ use crate::engine::{
     DeviceSettings, Markov, Matrix, Multiply, Pagerank, RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
+use crate::observe::Common;
 use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
@@ -27,25 +28,21 @@ pub(super) const SECONDS: f64 = 20.0;
 struct Solved {
     /// The time from the right-hand side to the verdict, without the measurement of the limit.
     seconds: f64,
-    converged: bool,
+    report: Common,
     message: String,
-    iterations: u64,
-    seconds_per_iteration: f64,
-    bytes: u64,
     checked: f64,
     stream: Option<f64>,
-    label: String,
 }
 
 impl Solved {
     /// Returns whether the solve ended at the limit that the sweep sets.
     fn is_limited(&self, sweep: &Sweep) -> bool {
-        !self.converged && sweep.max_iters.is_some_and(|limit| self.iterations >= limit as u64)
+        !self.report.converged && sweep.max_iters.is_some_and(|limit| self.report.iterations >= limit as u64)
     }
 
     /// Returns whether the solve failed: it neither met the tolerance nor ended at the limit of the sweep.
     fn failed(&self, sweep: &Sweep) -> bool {
-        !self.converged && !self.is_limited(sweep)
+        !self.report.converged && !self.is_limited(sweep)
     }
 }
 
@@ -68,7 +65,7 @@ fn repeat(
         if cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
-        each.push(solved.seconds_per_iteration);
+        each.push(solved.report.seconds_per_iteration);
         whole.push(solved.seconds);
         row.first_seconds = row.first_seconds.or(Some(solved.seconds));
         let ends = ends || solved.failed(sweep);
@@ -79,19 +76,19 @@ fn repeat(
     }
     let Some(solved) = last else { return Ok(()) };
     let failed = solved.failed(sweep);
-    row.converged = Some(solved.converged);
-    row.iterations = Some(solved.iterations);
+    row.converged = Some(solved.report.converged);
+    row.iterations = Some(solved.report.iterations);
     row.checked = Some(solved.checked);
-    row.bytes = solved.bytes;
+    row.bytes = solved.report.bytes_per_iteration;
     row.stream = solved.stream;
-    row.label = solved.label;
+    row.label = solved.report.backend;
     row.build_seconds = Some(preparing);
     if failed {
         row.error = Some(solved.message);
         return Ok(());
     }
-    row.seconds = Spread::of(&each, solved.iterations as usize);
-    let whole = Spread::of(&whole, 1).filter(|_| solved.converged);
+    row.seconds = Spread::of(&each, solved.report.iterations as usize);
+    let whole = Spread::of(&whole, 1).filter(|_| solved.report.converged);
     row.total_seconds = whole.map(|spread| preparing + spread.min);
     Ok(())
 }
@@ -182,14 +179,10 @@ fn symmetric(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicB
         let report = answer.report();
         Ok(Solved {
             seconds,
-            converged: report.converged,
-            message: report.message,
-            iterations: report.iterations,
-            seconds_per_iteration: report.seconds_per_iteration,
-            bytes: report.bytes_per_iteration,
             checked: report.residual_true,
             stream: report.limit_seconds_per_iteration.map(|s| report.bytes_per_iteration as f64 / s / 1e9),
-            label: report.backend,
+            message: report.message,
+            report: report.common,
         })
     })
 }
@@ -222,17 +215,12 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBoo
             ranks.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = ranks.report();
-        let bytes = report.bytes_per_iteration;
         Ok(Solved {
             seconds,
-            converged: report.converged,
             message: report.message,
-            iterations: report.iterations,
-            seconds_per_iteration: report.seconds_per_iteration,
-            bytes,
             checked: report.error_bound,
             stream: report.stream_gigabytes_per_second,
-            label: report.backend,
+            report: report.common,
         })
     })
 }
@@ -269,17 +257,12 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
             name: "markov".to_owned(),
             reason: "the chain has no closed class".to_owned(),
         })?;
-        let bytes = report.bytes_per_iteration;
         Ok(Solved {
             seconds,
-            converged: report.converged,
             message: class.message.clone(),
-            iterations: report.iterations,
-            seconds_per_iteration: report.seconds_per_iteration,
-            bytes,
             checked: class.residual,
             stream: report.percent_of_limit.map(|p| 100.0 * report.gigabytes_per_second / p),
-            label: report.backend.clone(),
+            report: report.common,
         })
     })
 }

@@ -7,12 +7,11 @@ use super::command::{self, Shown, Solved, write_output};
 use super::flags::as_flag;
 use super::load::load;
 use super::plan::Plan;
-use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, show_phases};
-use super::{choices, flags, interrupt, launch, over_ranks};
+use super::{choices, flags, interrupt, launch};
 use crate::engine::{
-    self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RhsName, RightHandSides,
-    RunSettings, Solver, SystemSettings,
+    self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RankMatrix, RhsName,
+    RightHandSides, RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
 use crate::observe::report::ColumnReport;
@@ -20,36 +19,30 @@ use crate::observe::{History, Report};
 use crate::solve::problem::Problem;
 use crate::source::{Loaded, Options, UnsaidIndex, write_vectors};
 use crate::text::duration;
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let rhs = args.rhs.as_deref().and_then(RhsName::file);
     let files = [("--rhs", rhs), ("--x0", args.x0.as_deref()), ("--resume", args.resume.as_deref())];
-    interrupt::end_all_ranks();
-    over_ranks::set_defaults(&mut args.run, &files)?;
-    let profiling = Profiling::start(args.run.profile);
+    let profiling = command::start(&mut args.run, &files)?;
     let plan = Plan::resolve(args, minres)?;
     let ahead = (Ahead::System(plan.method), plan.fetch);
     let Some(_opening) = command::begin(&plan.run, &plan.running, ahead, || plan.describe())? else {
         return Ok(true);
     };
-    let mut solved = match launch::ranks() {
-        Some(ranks) => ranks::solve(&plan, ranks)?,
-        None => read_and_solve(&plan)?,
+    let (given, problem) = match launch::ranks() {
+        Some(ranks) => ranks::system(&plan, ranks)?,
+        None => system(&plan)?,
     };
-    let report = &mut solved.report;
-    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let converged = report.converged;
+    let solved = solve(&plan, given, problem)?;
     command::end(&plan.run, &profiling, solved, |report| Shown {
-        because: report.backend_because.as_deref(),
-        parts: report.parts.as_ref(),
         lines: report.lines(),
         details: (report.details(), columns(report)),
         table: String::new(),
         files: plan.files(),
-    })?;
-    Ok(converged)
+    })
 }
 
 /// Loads the matrix; with what is stored with it if the right-hand side or the coordinates of nodes are
@@ -69,8 +62,14 @@ fn warn_of_index(list: Option<&UnsaidIndex>) {
     }
 }
 
-/// Reads the system and solves it in this process.
-fn read_and_solve(plan: &Plan) -> Result<Solved<Report>> {
+/// The matrix of a solve: all of it, or the rows of a rank.
+enum Given {
+    Whole(Matrix),
+    OfRank(RankMatrix),
+}
+
+/// Reads the system.
+fn system(plan: &Plan) -> Result<(Given, Problem)> {
     let began = Instant::now();
     let loaded = load_system(plan)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -82,7 +81,7 @@ fn read_and_solve(plan: &Plan) -> Result<Solved<Report>> {
         Some(coordinates) => matrix.with_coordinates(coordinates.clone())?,
         None => matrix,
     };
-    solve(plan, matrix, problem)
+    Ok((Given::Whole(matrix), problem))
 }
 
 /// The answer for one right-hand side or several.
@@ -157,26 +156,37 @@ fn monitored(columns: usize) -> &'static str {
     }
 }
 
-/// Solves, writes the results, and measures the stream bandwidth.
-fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved<Report>> {
-    let (rows, began) = (matrix.rows(), Instant::now());
+/// Solves, writes the results, and measures the stream bandwidth. Over ranks, the first one writes.
+fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> {
+    let began = Instant::now();
+    let rows = match &given {
+        Given::Whole(matrix) => matrix.rows(),
+        Given::OfRank(matrix) => matrix.total_rows(),
+    };
     let reserved = plan.reserve(rows, problem.columns)?;
-    let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
-    warn_of_index(matrix.unsaid_index());
+    let (solver, x0, of_rank) = match given {
+        Given::Whole(matrix) => {
+            let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
+            warn_of_index(matrix.unsaid_index());
+            let solver = Solver::new(plan.method, &matrix).assume_symmetric(plan.assume_symmetric);
+            (solver.partition(plan.partition.clone()).tune(plan.run.tune), x0, None)
+        }
+        Given::OfRank(matrix) => {
+            let x0 = plan.x0.as_ref().map(|x0| x0.rows_of_rank(&matrix)).transpose()?;
+            (Solver::over_ranks(plan.method, &matrix), x0.map(Cow::Owned), Some(matrix))
+        }
+    };
     let name = plan.x0.as_ref().map(ToString::to_string);
-    let mut prepared = Solver::new(plan.method, &matrix)
+    let mut prepared = solver
         .settled(plan.running.request.clone(), plan.running.settled.clone())
-        .assume_symmetric(plan.assume_symmetric)
-        .partition(plan.partition.clone())
         .stopping(plan.stopping.clone())
         .time_from(began)
         .checkpoints(plan.checkpoints.clone())
-        .tune(plan.run.tune)
         .on_phase(show_phases())
         .prepare()?;
-    drop(matrix);
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
+    launch::begin_iterations();
     prepared.cancel_by(&interrupted)?;
     let limits = Limits::new(plan.stopping.most_iterations(rows), plan.running.time_limit, began);
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
@@ -184,16 +194,19 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved<Report>
     let mut found = found.map_err(|error| name_start(plan, error))?;
     let written = write_output("solution", plan.output.as_deref(), reserved, |path| {
         let (x, columns) = found.x();
-        write_vectors(path, x, columns)
+        match &of_rank {
+            Some(matrix) => matrix.write_vectors(path, x, columns),
+            None => write_vectors(path, x, columns),
+        }
     });
     let explanation = prepared.explanation().clone();
     // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
-    drop(problem);
+    drop((problem, of_rank));
     interrupt::measuring_the_stream(|| found.measure_limit(&device, &interrupted));
     let report = report(plan, &found);
     let history = found.into_history(report);
-    let written = written.and(plan.run.write_results(&history));
+    let written = plan.run.write_results(written, || &history);
     Ok(Solved { report: history.report, explanation, written })
 }
 

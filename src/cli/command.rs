@@ -2,19 +2,19 @@
 
 use super::dry_run::Decisions;
 use super::layout::labelled;
-use super::profile::Profiling;
+use super::profile::{Profiling, seconds_total};
 use super::progress::during;
-use super::running::{RunArgs, Running};
+use super::running::{MaybeNamed, RunArgs, Running};
 use super::summary::{LABELS, Line, verbose};
-use super::{choices, fetch, flags, over_ranks, print, print_json};
+use super::{choices, fetch, flags, interrupt, over_ranks, print, print_json};
 use crate::engine::tune::Explanation;
 use crate::engine::{Ahead, Opening};
 use crate::error::Result;
 use crate::files::Reserved;
-use crate::observe::report::Parts;
-use crate::observe::{Phase, profile};
+use crate::observe::{Common, Phase, profile};
 use crate::source::catalog::Entry;
 use serde::Serialize;
+use std::ops::DerefMut;
 use std::path::Path;
 
 /// What a solve returns.
@@ -26,9 +26,7 @@ pub(super) struct Solved<R> {
 }
 
 /// The text of a report.
-pub(super) struct Shown<'a> {
-    pub because: Option<&'a str>,
-    pub parts: Option<&'a Parts>,
+pub(super) struct Shown {
     pub lines: Vec<Line>,
     /// The lines and the table that `-v` adds.
     pub details: (Vec<Line>, String),
@@ -36,6 +34,14 @@ pub(super) struct Shown<'a> {
     pub table: String,
     /// The line of written files.
     pub files: Option<Line>,
+}
+
+/// Begins a command: the signals, the defaults of a rank, and the profile. `files` are those of vectors and
+/// weights.
+pub(super) fn start(run: &mut RunArgs, files: &[MaybeNamed<'_>]) -> Result<Profiling> {
+    interrupt::end_all_ranks();
+    over_ranks::set_defaults(run, files)?;
+    Ok(Profiling::start(run.profile))
 }
 
 /// Checks and opens the devices, and downloads what is missing; returns none after a dry run, which prints
@@ -60,20 +66,23 @@ pub(super) fn begin(
     Ok(Some(opening))
 }
 
-/// Prints the report. Fails if it, or the results, could not be written.
-pub(super) fn end<R: Serialize>(
+/// Prints the report, and returns whether the solve converged. Fails if the report or the results could not
+/// be written.
+pub(super) fn end<R: Serialize + DerefMut<Target = Common>>(
     run: &RunArgs,
     profiling: &Profiling,
     solved: Solved<R>,
-    show: impl FnOnce(&R) -> Shown<'_>,
-) -> Result<()> {
-    let Solved { report, explanation, written } = solved;
-    let Shown { because, parts, mut lines, details, table, files } = show(&report);
+    show: impl FnOnce(&R) -> Shown,
+) -> Result<bool> {
+    let Solved { mut report, explanation, written } = solved;
+    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
+    let Shown { mut lines, details, table, files } = show(&report);
+    let parts = report.parts.as_ref();
     let explained = Some(&explanation).filter(|_| run.explain);
     let printed = match run.json {
         true => print_json(&choices::with_explanation(&report, explained, parts)?),
         false => {
-            lines.extend(choices::line(&explanation, because));
+            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(files.filter(|_| written.is_ok()));
             let mut text = explained.map_or(String::new(), |why| choices::explained(why, parts) + "\n");
             if verbose() {
@@ -83,7 +92,7 @@ pub(super) fn end<R: Serialize>(
             print(&(text + &labelled(LABELS, &lines) + &table)).and_then(|()| profiling.print())
         }
     };
-    written.and(printed)
+    written.and(printed).map(|()| report.converged)
 }
 
 /// Writes what `named` is with `write` into the reserved space, if `--output` names a file.

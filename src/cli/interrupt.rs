@@ -81,9 +81,12 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
-/// Runs the measurement of the stream bandwidth after a solve. Ctrl-C ends the measurement, and then
-/// the results are written.
+/// Runs the measurement of the stream bandwidth after a solve of one process. Ctrl-C ends the measurement,
+/// and then the results are written.
 pub(super) fn measuring_the_stream(measure: impl FnOnce()) {
+    if launch::ranks().is_some() {
+        return;
+    }
     hold();
     during("measuring the stream bandwidth", measure);
     let_go();

@@ -8,6 +8,7 @@ use crate::observe::Meter;
 use crate::parallel::start_pool;
 use crate::source::{self, Loaded, Options};
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +27,12 @@ pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
 pub(super) fn shown<R>(what: &OsStr, read: impl FnOnce(&Arc<Meter>) -> R) -> R {
     let meter = Arc::new(Meter::default());
     metered("reading", &what.to_string_lossy(), &meter, || read(&meter))
+}
+
+/// Loads what `--matrix` names as a matrix of the library, with the labels of a file.
+pub(super) fn load_labelled(what: &OsStr, options: Options, labels: Option<&Path>) -> Result<Matrix> {
+    let matrix = load_matrix(what, options)?;
+    labels.into_iter().try_fold(matrix, Matrix::read_labels)
 }
 
 /// Loads what `--matrix` names as a matrix of the library.

@@ -3,11 +3,10 @@
 use super::command::{self, Shown, Solved, write_output};
 use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
-use super::load::{load, shown};
-use super::profile::{Profiling, seconds_total};
+use super::load::{load_labelled, shown};
 use super::progress::{Limits, Live, show_phases};
 use super::running::{Running, file};
-use super::{fetch, interrupt, launch, memory, over_ranks};
+use super::{fetch, interrupt, launch, memory};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::{
@@ -24,10 +23,8 @@ use std::time::Instant;
 pub(super) mod args;
 
 pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
-    interrupt::end_all_ranks();
-    over_ranks::set_defaults(&mut args.run, &[("--x0", args.x0.as_deref())])?;
+    let profiling = command::start(&mut args.run, &[("--x0", args.x0.as_deref())])?;
     let args = &args;
-    let profiling = Profiling::start(args.run.profile);
     let settings = Settings {
         method: args.method,
         normalize: args.normalize,
@@ -55,19 +52,13 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     let ahead = (Ahead::Chain, missing);
     let describe = || describe(args, &running, missing);
     let Some(_opening) = command::begin(&args.run, &running, ahead, describe)? else { return Ok(true) };
-    let mut solved = solve(args, settings, running, x0)?;
-    let report = &mut solved.report;
-    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let converged = report.converged;
+    let solved = solve(args, settings, running, x0)?;
     command::end(&args.run, &profiling, solved, |report| Shown {
-        because: report.backend_because.as_deref(),
-        parts: report.parts.as_ref(),
         lines: report.lines(),
         details: (report.details(), String::new()),
         table: report.table(),
         files: args.run.files(&[("distribution", args.output.as_deref())]),
-    })?;
-    Ok(converged)
+    })
 }
 
 /// Describes the plan, a line for each decision.
@@ -90,14 +81,8 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
 
 /// Loads the named chain, with the labels of its states.
 fn chain(args: &MarkovArgs) -> Result<Matrix> {
-    let began = Instant::now();
     let options = Options { close_gaps: true, columns: args.columns.clone(), ..Options::default() };
-    let loaded = load(&args.matrix, options)?;
-    let chain = Matrix::of_loaded(args.matrix.to_string_lossy(), loaded, began.elapsed().as_secs_f64());
-    match &args.labels {
-        Some(path) => chain.read_labels(path),
-        None => Ok(chain),
-    }
+    load_labelled(&args.matrix, options, args.labels.as_deref())
 }
 
 /// Makes or reads the rows of the chain on each rank, or loads the chain on the first rank.
@@ -173,12 +158,8 @@ fn solve(
     let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;
     let written = write_output("distribution", args.output.as_deref(), reserved, |path| found.write(path));
     let device = prepared.into_device();
-    if launch::ranks().is_none() {
-        interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
-    }
-    let written = launch::then_on_first(launch::ranks(), written, || {
-        args.run.write_results(&found.history_naming(&as_flag))
-    });
+    interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
+    let written = args.run.write_results(written, || found.history_naming(&as_flag));
     let explanation = found.explanation().clone();
     Ok(Solved { report: found.report_naming(&as_flag), explanation, written })
 }

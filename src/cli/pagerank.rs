@@ -5,10 +5,9 @@ mod plan;
 
 use super::command::{self, Shown, Solved, write_output};
 use super::flags::{self, as_flag};
-use super::load::{load, shown};
-use super::profile::{Profiling, seconds_total};
+use super::load::{load_labelled, shown};
 use super::progress::{Largest, Limits, Live, show_phases};
-use super::{interrupt, launch, over_ranks};
+use super::{interrupt, launch};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::{Ahead, DeviceSettings, Matrix, Pagerank, RankGraph, RankSource, RunSettings};
@@ -25,13 +24,9 @@ use std::time::Instant;
 pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let personalise = args.personalise.as_deref().map(Path::new);
     let each = args.personalise_each.as_deref();
-    interrupt::end_all_ranks();
-    over_ranks::set_defaults(
-        &mut args.run,
-        &[("--personalise", personalise), ("--personalise-each", each), ("--x0", args.x0.as_deref())],
-    )?;
+    let files = [("--personalise", personalise), ("--personalise-each", each), ("--x0", args.x0.as_deref())];
+    let profiling = command::start(&mut args.run, &files)?;
     let args = &args;
-    let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
     let ahead = (Ahead::Ranks, plan.fetch);
     let Some(_opening) = command::begin(&args.run, &plan.running, ahead, || plan.describe(args))? else {
@@ -39,36 +34,23 @@ pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     };
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());
-    let mut solved = solve(args, plan)?;
-    let report = &mut solved.report;
-    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let converged = report.converged;
-    command::end(&args.run, &profiling, solved, |report| Shown {
-        because: report.backend_because.as_deref(),
-        parts: report.parts.as_ref(),
+    command::end(&args.run, &profiling, solve(args, plan)?, |report| Shown {
         lines: report.lines(),
         details: (report.details(), String::new()),
         table: report.table(),
         files: args.run.files(&[("ranks", args.output.as_deref())]),
-    })?;
-    Ok(converged)
+    })
 }
 
 /// Loads the named graph, with the labels of its vertices.
 fn graph(args: &PagerankArgs) -> Result<Matrix> {
-    let began = Instant::now();
     let options = Options {
         duplicates: Duplicates::Keep,
         close_gaps: true,
         columns: args.columns.clone(),
         ..Options::default()
     };
-    let loaded = load(&args.graph, options)?;
-    let graph = Matrix::of_loaded(args.graph.to_string_lossy(), loaded, began.elapsed().as_secs_f64());
-    match &args.labels {
-        Some(path) => graph.read_labels(path),
-        None => Ok(graph),
-    }
+    load_labelled(&args.graph, options, args.labels.as_deref())
 }
 
 /// Makes or reads the links of each rank, or loads the graph on the first rank and distributes it.
@@ -123,12 +105,8 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<Solved<RankReport>> {
     let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    if launch::ranks().is_none() {
-        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
-    }
-    let written = launch::then_on_first(launch::ranks(), written, || {
-        args.run.write_results(&ranks.history_naming(&as_flag))
-    });
+    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
+    let written = args.run.write_results(written, || ranks.history_naming(&as_flag));
     Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
 }
 
@@ -147,11 +125,7 @@ fn solve_each(
     let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    if launch::ranks().is_none() {
-        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
-    }
-    let written = launch::then_on_first(launch::ranks(), written, || {
-        args.run.write_results(&ranks.history_naming(&as_flag))
-    });
+    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
+    let written = args.run.write_results(written, || ranks.history_naming(&as_flag));
     Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
 }

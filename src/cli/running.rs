@@ -1,6 +1,7 @@
 //! The options that all solves have in common: device, limits, and output files.
 
 use super::flags::bad;
+use super::launch;
 use super::paths::{Named, check_apart, check_writable};
 use super::summary::{Line, files};
 use crate::engine::{HostMethod, Request, Settled};
@@ -12,6 +13,7 @@ use crate::plot::{Captions, Format, Style};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use clap::Args;
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -155,8 +157,18 @@ impl RunArgs {
         start_pool(self.threads);
     }
 
-    /// Writes the history and the plot, if requested. Attempts both, and returns the first error.
-    pub(crate) fn write_results(&self, history: &History) -> Result<()> {
+    /// Writes the history and the plot, if requested, whatever the outcome of earlier writing. Over ranks,
+    /// the first one writes.
+    pub(crate) fn write_results<H: Borrow<History>>(
+        &self,
+        written: Result<()>,
+        history: impl FnOnce() -> H,
+    ) -> Result<()> {
+        launch::then_on_first(launch::ranks(), written, || self.write_history(history().borrow()))
+    }
+
+    /// Attempts to write both, and returns the first error.
+    fn write_history(&self, history: &History) -> Result<()> {
         let saved = self.history.as_deref().map_or(Ok(()), |path| {
             history.save(path)?;
             log::info!("history written to {}", path.display());

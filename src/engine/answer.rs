@@ -9,10 +9,10 @@ use super::seat::Labels;
 use super::settings::Input;
 use crate::device::Ranks;
 use crate::device::stream::Limit;
-use crate::observe::report::{Measure, Report};
+use crate::observe::report::{Common, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
-use crate::solve::{Method, Outcome};
+use crate::solve::{Effort, Method, Outcome};
 use crate::stop::StopReason;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +53,6 @@ pub(super) struct AnswerFacts {
     pub note: Option<String>,
     /// The checkpoint file.
     pub checkpoint: Option<PathBuf>,
-    pub seconds_setup: f64,
     /// Whether the memory traffic of an iteration is known.
     pub moves: bool,
 }
@@ -162,14 +161,9 @@ impl Answer {
         self.recorder.residuals()
     }
 
-    /// Returns whether the memory traffic of an iteration is known.
-    pub(super) fn moves(&self) -> bool {
-        self.facts.moves
-    }
-
-    /// Returns whether that is the traffic of one device.
+    /// Returns whether the memory traffic of an iteration is known, and is that of one device.
     pub(super) fn is_limited_by_one_device(&self) -> bool {
-        self.facts.moves && self.facts.labels.parts.is_none()
+        self.facts.moves && self.facts.labels.common.parts.is_none()
     }
 
     /// Returns the recorded residuals with their times.
@@ -205,8 +199,6 @@ impl Answer {
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> Report {
         let (facts, outcome) = (&*self.facts, &self.outcome);
-        let bytes = if facts.moves { outcome.bytes_per_iteration } else { 0 };
-        let speed = bytes as f64 / outcome.seconds_each / 1e9;
         let goal = outcome.goal.unwrap_or(0.0);
         // The bound on the iterations holds for conjugate gradients only.
         let spectrum = outcome.spectrum;
@@ -218,26 +210,17 @@ impl Answer {
         let resumed = outcome.iterations_earlier > 0;
         let limit = self.limit;
         Report {
-            solver: facts.method.name().to_owned(),
-            measure: Measure::Residual,
+            common: self.common(outcome, limit),
             matrix: origin.title().to_owned(),
             stand_in: origin.stand_in.map(str::to_owned),
             rows: facts.matrix.rows,
             nnz: facts.matrix.nnz,
-            device: facts.labels.device.clone(),
-            backend: facts.labels.backend.clone(),
-            backend_because: facts.labels.backend_because.clone(),
-            parts: facts.labels.parts.clone(),
-            precision: facts.precision.name().to_owned(),
             preconditioner: facts.labels.precond.clone(),
             right_hand_side: self.description.clone(),
             start: self.start.clone(),
             rtol: goal,
-            converged: outcome.reason.is_success(),
-            reason: outcome.reason.name().to_owned(),
             message: outcome.reason.to_string(),
             hint: self.hint(naming),
-            iterations: outcome.iterations as u64,
             iterations_earlier: resumed.then_some(outcome.iterations_earlier as u64),
             restarts: outcome.restarts as u64,
             block_rank: outcome.block_rank.map(|rank| rank as u64),
@@ -252,21 +235,20 @@ impl Answer {
             error_max: self.error.map(|(error, _)| error),
             caution: self.caution(naming),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
-            seconds_load: origin.seconds_load,
-            seconds_setup: facts.seconds_setup + outcome.seconds_setup,
-            seconds_total: None,
-            seconds_solve: outcome.seconds_solve,
             seconds_earlier: resumed.then_some(outcome.seconds_earlier),
-            seconds_per_iteration: outcome.seconds_each,
-            bytes_per_iteration: bytes,
-            gigabytes_per_second: if outcome.iterations == 0 { 0.0 } else { speed },
             stream_gigabytes_per_second: limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
-            percent_of_limit: limit.map(|limit| 100.0 * limit.seconds / outcome.seconds_each),
-            profile: self.profile.as_ref().map(Profile::times),
-            columns: Vec::new(),
+            ..Report::default()
         }
+    }
+
+    /// Returns the common part of the report, with this effort. Its traffic is 0 if it is not known.
+    pub(super) fn common(&self, effort: &Effort, limit: Option<Limit>) -> Common {
+        let bytes_per_iteration = if self.facts.moves { effort.bytes_per_iteration } else { 0 };
+        let effort = Effort { bytes_per_iteration, ..*effort };
+        let (facts, profile) = (&self.facts, self.profile.as_ref());
+        facts.labels.common.after(&facts.matrix.origin, &effort, &self.outcome.reason, limit, profile)
     }
 
     /// Returns advice for a solve that did not converge: another method, or advice from the

@@ -132,12 +132,6 @@ impl Answers {
         failed.unwrap_or_else(|| self.slowest())
     }
 
-    /// Returns the bytes that an iteration of all columns moves; 0 if they are not known.
-    fn bytes_per_iteration(&self) -> u64 {
-        let first = self.columns.first().filter(|first| first.moves());
-        first.map_or(0, |first| first.outcome().bytes_per_iteration)
-    }
-
     /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as
     /// [`Answer::measure_limit`] does.
     pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
@@ -163,8 +157,6 @@ impl Answers {
         let columns: Vec<ColumnReport> =
             (1..).zip(&all).map(|(number, one)| ColumnReport::of(number, one)).collect();
         let slow = &all[self.slowest()];
-        let bytes = self.bytes_per_iteration();
-        let each = slow.seconds_per_iteration;
         // A column that was not solved has no residual and no tolerance.
         let is_solved = |column: &Answer| !matches!(column.reason(), StopReason::NotSolved { .. });
         let none = !self.columns.iter().any(is_solved);
@@ -180,10 +172,10 @@ impl Answers {
             one.caution.as_ref().map(|caution| format!("column {number}: {caution}"))
         });
         Report {
+            common: column.common(self.columns[self.slowest()].outcome(), self.limit),
             message: self.message(),
             caution,
             rtol: largest(&|one| one.rtol),
-            iterations: slow.iterations,
             iterations_earlier: slow.iterations_earlier,
             iterations_predicted: None,
             restarts: all.iter().map(|one| one.restarts).max().unwrap_or(0),
@@ -192,15 +184,10 @@ impl Answers {
             residual_true: largest(&|one| one.residual_true),
             residual_at_most: largest(&|one| one.residual_at_most),
             backward_error: largest(&|one| one.backward_error),
-            seconds_solve: slow.seconds_solve,
             seconds_earlier: slow.seconds_earlier,
-            seconds_per_iteration: each,
-            bytes_per_iteration: bytes,
-            gigabytes_per_second: if slow.iterations == 0 { 0.0 } else { bytes as f64 / each / 1e9 },
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: self.limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: self.limit.map(|limit| limit.seconds),
-            percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             columns,
             ..column.report_naming(naming)
         }

@@ -222,8 +222,8 @@ impl Matrix {
         self.metadata.coordinates.as_ref()
     }
 
-    /// Returns the matrix with the coordinates of its nodes, whose number divides the rows. `amg` computes the
-    /// rigid-body modes from them if every node has an unknown for each dimension.
+    /// Returns the matrix with the coordinates of its nodes, whose number divides the rows. If every node has
+    /// an unknown for each dimension, `amg` computes the rigid-body modes from them.
     pub fn with_coordinates(self, coordinates: Coordinates) -> Result<Matrix> {
         let (nodes, rows) = (coordinates.nodes(), self.rows());
         if nodes == 0 || !rows.is_multiple_of(nodes) {

@@ -31,6 +31,7 @@ mod problem;
 mod range;
 mod rank_session;
 mod ranks;
+mod report;
 mod rhs;
 mod run_settings;
 mod running;

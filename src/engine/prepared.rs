@@ -1,9 +1,10 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
+mod update;
+
 use super::answer::{Answer, AnswerFacts, MatrixFacts};
 use super::device::{DeviceHandle, Opened as OpenedDevice};
 use super::many::{Answers, RightHandSides};
-use super::matrix::Matrix;
 use super::range::check_range;
 use super::ranks::{PARTITION, RankMatrix};
 use super::rhs::RightHandSide;
@@ -13,13 +14,12 @@ use super::session::Recipe;
 use super::settings::{Input, Settings};
 use super::spread;
 use super::stopping::Stopping;
-use super::team::{Seats, Team, turn};
+use super::team::{Seats, Team, on_seats, turn};
 use super::tune::Explanation;
 use super::watch::{FanOut, Phases};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
-use crate::operator::OwnBackend;
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::given::Guarded;
@@ -49,8 +49,6 @@ use std::time::Instant;
 /// ```
 pub struct Prepared {
     settings: Settings,
-    /// The device, or those that share the rows.
-    devices: Vec<DeviceHandle>,
     seats: Seats<Seat>,
     /// Whether the last update failed: the matrix of the caller may be the new one.
     is_stale: bool,
@@ -66,15 +64,12 @@ pub struct Prepared {
 /// Prints the method, the number of rows, the backend and the device.
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (method, device) = (self.facts.method.name(), &self.facts.labels.device);
+        let (method, device) = (self.facts.method.name(), self.describe_devices());
         write!(f, "{method} with {} rows by backend {} on {device}", self.rows(), self.backend())
     }
 }
 
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Prepared>();
-};
+on_seats!(Prepared, facts.labels.common);
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
@@ -94,7 +89,7 @@ impl Prepared {
         if several {
             spread::check(&settings, &settled)?;
         }
-        let devices = match settings.run.device.take() {
+        let mut devices = match settings.run.device.take() {
             _ if several => Team::<Seat>::open(&settled.shares)?,
             Some(device) => vec![device],
             // An operator of the caller may itself solve systems on the shared device, so this
@@ -113,27 +108,29 @@ impl Prepared {
             Seats::Several(spread::build(&turn()?, &devices, &settings, &backend, phases)?)
         } else {
             settings.run.phases = phases;
-            Seats::One(Seat::build(&devices[0], &mut settings, &backend)?)
+            let device = devices.swap_remove(0);
+            let seat = Seat::build(&device, &mut settings, &backend)?;
+            Seats::One(device, seat)
         };
         settings.stopping = settings.run.watch.stopping(settings.stopping);
         settings.run.phases = Phases::default();
         let Seat { recipe, note, labels, .. } = &seats.states()[0];
+        let mut labels = labels.clone();
+        labels.common.seconds_setup = began.elapsed().as_secs_f64();
         let facts = Arc::new(AnswerFacts {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
-            labels: labels.clone(),
-            on_cpu: matches!(devices[0].0, OpenedDevice::Cpu(_)),
+            labels,
+            on_cpu: matches!(seats.devices()[0].0, OpenedDevice::Cpu(_)),
             precision,
             note: note.clone(),
             checkpoint: settings.checkpoints.save.as_ref().map(|(file, _)| file.clone()),
-            seconds_setup: began.elapsed().as_secs_f64(),
             moves: !matches!(settings.matrix, Input::Applied(_)),
         });
         let (rule, recipe) = (StoppingRule::any([]), recipe.clone());
         let columns = settings.run.request.columns;
         let (is_stale, several) = (false, None);
-        let mut ready =
-            Prepared { settings, devices, seats, is_stale, facts, rule, recipe, columns, several };
+        let mut ready = Prepared { settings, seats, is_stale, facts, rule, recipe, columns, several };
         ready.label_checkpoints(1);
         ready.rule = ready.rule(&ready.settings.stopping)?;
         Ok(ready)
@@ -176,7 +173,7 @@ impl Prepared {
         let facts = self.facts(k);
         self.settings.checkpoints.labels = vec![
             ("precision", facts.precision.name().to_owned()),
-            ("backend", facts.labels.backend.clone()),
+            ("backend", facts.labels.common.backend.clone()),
             ("preconditioner", facts.labels.precond_identity.clone()),
         ];
         let partition =
@@ -198,9 +195,9 @@ impl Prepared {
         }
         if k > 1 {
             let chosen = self.seats.run(|seat| seat.prepare(k), |seat| seat.prepare(k))?;
-            self.several = chosen.into_iter().next().flatten().map(|OwnBackend { backend, because }| {
+            self.several = chosen.into_iter().next().flatten().map(|again| {
                 let mut facts = AnswerFacts::clone(&self.facts);
-                (facts.labels.backend, facts.labels.backend_because) = (backend, because);
+                facts.labels.common.rechosen(again);
                 Arc::new(facts)
             });
         }
@@ -216,7 +213,8 @@ impl Prepared {
         match &mut self.seats {
             Seats::Several(team) if team.states().is_empty() => {
                 let Recipe { ordered, .. } = &self.recipe;
-                *team = spread::build(&turn()?, &self.devices, &self.settings, ordered, Phases::default())?;
+                let phases = Phases::default();
+                *team = spread::build(&turn()?, team.devices(), &self.settings, ordered, phases)?;
                 (self.columns, self.several) = (1, None);
                 self.label_checkpoints(1);
                 Ok(())
@@ -247,7 +245,7 @@ impl Prepared {
         let _span = profile::begin(Phase::Build);
         let rule = settings.stopping.timed(rule);
         match seats {
-            Seats::One(seat) => seat.session()?.solve(&system, &rule, &settings.checkpoints, x, observers),
+            Seats::One(_, seat) => seat.session()?.solve(&system, &rule, &settings.checkpoints, x, observers),
             Seats::Several(team) => {
                 spread::solve(team, &turn()?, &system, (&rule, &settings.checkpoints), x, observers)
             }
@@ -287,24 +285,9 @@ impl Prepared {
         self.settings.matrix.rows()
     }
 
-    /// Returns the device, or the first of several.
-    pub fn device(&self) -> &DeviceHandle {
-        &self.devices[0]
-    }
-
-    /// Returns the devices that share the rows, or the one device.
-    pub fn devices(&self) -> &[DeviceHandle] {
-        &self.devices
-    }
-
-    /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
-    pub fn describe_devices(&self) -> &str {
-        &self.facts.labels.device
-    }
-
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
-        &self.facts.labels.backend
+        &self.facts.labels.common.backend
     }
 
     /// Returns the reasons for the backend.
@@ -403,64 +386,5 @@ impl Prepared {
         let b = b.into();
         self.solve_system((b.b, b.x0, 1), x, &mut [], &mut [])?;
         self.outcome(0)
-    }
-
-    /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block
-    /// sizes stay as chosen; the arrays of matrix and preconditioner are rebuilt.
-    pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
-        let Input::Stored(before) = &self.settings.matrix else {
-            let reason = match self.settings.matrix {
-                Input::OfRank(_) => "the prepared matrix is distributed over ranks; prepare another solve",
-                _ => "the prepared matrix is given only by its product; change what the product computes",
-            };
-            return Err(Error::setting("matrix", matrix.name(), reason));
-        };
-        let (old, new) = (before.csr.pattern(), matrix.csr.pattern());
-        if !Arc::ptr_eq(old, new) && old != new {
-            let reason = "its pattern is not that of the prepared matrix; prepare another solve";
-            return Err(Error::setting("matrix", matrix.name(), reason));
-        }
-        let (method, began) = (self.facts.method.name(), Instant::now());
-        let note = matrix.require_symmetric(method, self.settings.assume_symmetric, &self.recipe.precond)?;
-        if self.facts.precision.narrow_values() {
-            let values = matrix.csr.values();
-            check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
-        }
-        // Chosen again, for the new values, if another solve has several columns.
-        (self.several, self.columns) = (None, 1);
-        self.label_checkpoints(1);
-        let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
-        let rebuilt = match &mut self.seats {
-            Seats::One(seat) => {
-                self.is_stale = true;
-                seat.rebuild(&self.devices[0], matrix)
-            }
-            // A thread that must not wait for several devices is refused before anything is freed.
-            Seats::Several(team) => turn().and_then(|turn| {
-                self.is_stale = true;
-                // The old operators are freed first: memory need not hold both.
-                team.clear();
-                let (ordered, phases) = (&self.recipe.ordered, Phases::default());
-                *team = spread::build(&turn, &self.devices, &self.settings, ordered, phases)?;
-                Ok(())
-            }),
-        };
-        if let Err(error) = rebuilt {
-            self.settings.matrix = before;
-            return Err(error);
-        }
-        self.is_stale = false;
-        self.facts = Arc::new(AnswerFacts {
-            matrix: MatrixFacts::of(&self.settings.matrix),
-            note,
-            seconds_setup: began.elapsed().as_secs_f64(),
-            ..(*self.facts).clone()
-        });
-        Ok(())
-    }
-
-    /// Drops matrix and preconditioner, and returns the device, or the first of several.
-    pub fn into_device(mut self) -> DeviceHandle {
-        self.devices.swap_remove(0)
     }
 }

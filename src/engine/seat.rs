@@ -9,7 +9,7 @@ use super::session::{Recipe, Session, rebuilt, session};
 use super::settings::{Input, Settings};
 use crate::backend::Choice;
 use crate::error::{Error, Result};
-use crate::observe::report::Parts;
+use crate::observe::report::Common;
 use crate::operator::OwnBackend;
 use crate::precond::Preconditioner;
 
@@ -27,37 +27,40 @@ pub(super) struct Seat {
     pub labels: Labels,
 }
 
-/// The devices, the backends and the preconditioner of all ranks, as reports name them.
+/// The devices, the backends and the preconditioner of all ranks, as reports and checkpoints name them.
 #[derive(Clone, Debug)]
 pub(super) struct Labels {
-    pub device: String,
-    pub backend: String,
-    pub backend_because: Option<String>,
+    /// What the report has before a solve. If several ranks share the solve, it has their parts, and one
+    /// device does not set its limit.
+    pub common: Common,
     pub precond: String,
     /// The preconditioner as checkpoints name it.
     pub precond_identity: String,
-    /// The parts of the ranks, if several share the solve: one device then does not set its limit.
-    pub parts: Option<Parts>,
 }
 
 impl Labels {
     /// Describes what has been chosen. All ranks call this together.
     fn of(matrix: &Input, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
-        let backend = recipe.backend.label();
-        let backend_because = recipe.backend.because().map(str::to_owned);
+        let common = Common {
+            solver: recipe.method.name().to_owned(),
+            backend: recipe.backend.label(),
+            backend_because: recipe.backend.because().map(str::to_owned),
+            precision: recipe.precision.name().to_owned(),
+            ..Common::default()
+        };
         let Input::OfRank(matrix) = matrix else {
-            let applied = matches!(matrix, Input::Applied(_));
+            let backend = match matrix {
+                Input::Applied(_) => "own".to_owned(),
+                _ => common.backend,
+            };
             let own = recipe.custom_precond.is_some();
             let named = |name: fn(&Preconditioner) -> String| {
                 if own { "own".to_owned() } else { name(&recipe.precond) }
             };
             return Ok(Labels {
-                device: device.describe().to_owned(),
-                backend: if applied { "own".to_owned() } else { backend },
-                backend_because,
+                common: Common { device: device.describe().to_owned(), backend, ..common },
                 precond_identity: named(Preconditioner::identity),
                 precond: named(Preconditioner::label),
-                parts: None,
             });
         };
         let parts = match matrix.partition() {
@@ -65,12 +68,14 @@ impl Labels {
             partition => format!(" {}", partition.describe()),
         };
         Ok(Labels {
-            device: device.describe_parts(matrix.ranks(), &parts),
-            backend: backend_label(matrix.ranks(), &backend)?,
-            backend_because,
+            common: Common {
+                device: device.describe_parts(matrix.ranks(), &parts),
+                backend: backend_label(matrix.ranks(), &common.backend)?,
+                parts: Some(matrix.parts(recipe.precision)),
+                ..common
+            },
             precond: matrix.precond_label(),
             precond_identity: matrix.precond_identity(),
-            parts: Some(matrix.parts(recipe.precision)),
         })
     }
 }

@@ -106,6 +106,11 @@ impl<S: Send + 'static> Team<S> {
         free(&self.threads, std::mem::take(&mut self.states));
     }
 
+    /// Returns the device of each rank.
+    pub(crate) fn devices(&self) -> &[DeviceHandle] {
+        &self.devices
+    }
+
     /// Returns the state of each rank; none after an error.
     pub(crate) fn states(&self) -> &[S] {
         &self.states
@@ -159,10 +164,10 @@ fn free<S: Send>(threads: &Threads, states: Vec<S>) {
     threads.run(states, free, free);
 }
 
-/// The seats of a prepared solve in this process.
+/// The seats of a prepared solve in this process, with their devices.
 pub(super) enum Seats<S: Send + 'static> {
     /// The process is one seat: the only one, or that of a rank.
-    One(S),
+    One(DeviceHandle, S),
     /// Each of several devices of the process is a seat.
     Several(Team<S>),
 }
@@ -173,10 +178,18 @@ impl<S: Send + 'static> Seats<S> {
         matches!(self, Seats::Several(_))
     }
 
+    /// Returns the devices that share the solve, or the one device.
+    pub(crate) fn devices(&self) -> &[DeviceHandle] {
+        match self {
+            Seats::One(device, _) => std::slice::from_ref(device),
+            Seats::Several(team) => team.devices(),
+        }
+    }
+
     /// Returns the states of all seats; none after an error on several devices.
     pub(crate) fn states(&self) -> &[S] {
         match self {
-            Seats::One(state) => std::slice::from_ref(state),
+            Seats::One(_, state) => std::slice::from_ref(state),
             Seats::Several(team) => team.states(),
         }
     }
@@ -184,7 +197,7 @@ impl<S: Send + 'static> Seats<S> {
     /// Returns the states of all seats, which may be changed; none after an error on several devices.
     pub(crate) fn states_mut(&mut self) -> &mut [S] {
         match self {
-            Seats::One(state) => std::slice::from_mut(state),
+            Seats::One(_, state) => std::slice::from_mut(state),
             Seats::Several(team) => &mut team.states,
         }
     }
@@ -196,7 +209,7 @@ impl<S: Send + 'static> Seats<S> {
         others: impl Fn(&mut S) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         match self {
-            Seats::One(state) => first(state).map(|found| vec![found]),
+            Seats::One(_, state) => first(state).map(|found| vec![found]),
             Seats::Several(team) => {
                 let parts = vec![(); team.devices.len()];
                 team.run(&turn()?, parts, |_, state, ()| first(state), |_, state, ()| others(state))
@@ -204,6 +217,40 @@ impl<S: Send + 'static> Seats<S> {
         }
     }
 }
+
+/// Gives a prepared solve the functions that tell its devices, and checks that it can be moved to another
+/// thread. `common` leads to the common part of its reports.
+macro_rules! on_seats {
+    ($prepared:ty, $($common:ident).+) => {
+        const _: () = {
+            const fn is_send<T: Send>() {}
+            is_send::<$prepared>();
+        };
+
+        impl $prepared {
+            /// Returns the device, or the first of several.
+            pub fn device(&self) -> &DeviceHandle {
+                &self.seats.devices()[0]
+            }
+
+            /// Returns the devices that share the solve, or the one device.
+            pub fn devices(&self) -> &[DeviceHandle] {
+                self.seats.devices()
+            }
+
+            /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
+            pub fn describe_devices(&self) -> &str {
+                &self.$($common).+.device
+            }
+
+            /// Drops all that is prepared, and returns the device, or the first of several.
+            pub(crate) fn into_device(self) -> DeviceHandle {
+                self.device().clone()
+            }
+        }
+    };
+}
+pub(super) use on_seats;
 
 /// Returns the error of a solve after another one has failed on the same devices.
 fn broken(devices: &[DeviceHandle]) -> Error {

@@ -1,6 +1,6 @@
 //! The text that the reports of all solves have in common.
 
-use crate::text::{duration, thousands};
+use crate::text::thousands;
 
 /// Width of the labels of a report.
 pub(crate) const LABELS: usize = 9;
@@ -34,46 +34,6 @@ pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = 
     let more = if rest == 0 { String::new() } else { format!("; {rest} more") };
     let (good, k) = (reasons.len() - 1 - rest, reasons.len());
     format!("{good} of {k} {what} converged; column {}: {why}{more}", first + 1)
-}
-
-/// Describes where the iterations ran and how long they took, which is the last of the parts. If
-/// the time of the whole command is known, describes that time and all its parts. The backend of
-/// methods without one is `none`.
-pub(crate) fn time(
-    total: Option<f64>,
-    parts: &[(&'static str, f64)],
-    [device, backend, precision]: [&str; 3],
-) -> Line {
-    let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };
-    let place = format!("on {device}{backend}, {precision}");
-    let Some(total) = total else {
-        let iterations = parts.last().map_or(0.0, |part| part.1);
-        return ("time", format!("{} {place}", duration(iterations)));
-    };
-    let rest = total - parts.iter().map(|part| part.1).sum::<f64>();
-    let shown = parts.iter().copied().chain([("rest", rest)]).filter(|part| part.1 > 0.0);
-    let shown: Vec<String> = shown.map(|(part, seconds)| format!("{part} {}", duration(seconds))).collect();
-    ("time", format!("{} {place}: {}", duration(total), shown.join(", ")))
-}
-
-/// Describes the bandwidth of the iterations, as a percentage of the measured stream if that is known.
-pub(crate) fn bandwidth(gigabytes_per_second: f64, percent_of_limit: Option<f64>, rate: &str) -> Line {
-    let share = percent_of_limit.map_or(String::new(), |p| format!(" ({p:.0} % of the measured stream)"));
-    ("bandwidth", format!("{gigabytes_per_second:.1} GB/s{share}, {rate}"))
-}
-
-/// Describes the choice of a backend. If several ranks share the solve, the reason is that of the first one.
-pub(crate) fn chosen(backend: &str, why: &str, ranks: Option<u64>) -> Line {
-    let by = match ranks {
-        None => "chosen by auto".to_owned(),
-        Some(ranks) => format!("chosen by auto on each rank for its own rows; on rank 0 of {ranks}"),
-    };
-    ("backend", format!("{backend}, {by}: {why}"))
-}
-
-/// Describes the times outside the iterations.
-pub(crate) fn around(setup: f64, load: f64) -> Line {
-    ("setup", format!("{}, loading the matrix {}", duration(setup), duration(load)))
 }
 
 /// Formats a number with at most three decimals, such as 1e-8 or 1.234e-8.

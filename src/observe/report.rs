@@ -1,10 +1,12 @@
 //! The report of a solve: the system, the device, the outcome, the time and the memory traffic.
 
+mod common;
 mod lines;
 mod parts;
 
 use super::number::nan_for_null;
-use super::profile::Times;
+pub use common::Common;
+pub(crate) use common::has_common;
 pub(crate) use parts::Parts;
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +27,9 @@ pub enum Measure {
 /// The complete report of a solve. `--json` and history files have the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The method: `cg`, `pipelined cg`, `block cg`, `minres`.
-    pub solver: String,
+    /// The fields of every report. The method is `cg`, `pipelined cg`, `block cg` or `minres`.
+    #[serde(flatten)]
+    pub common: Common,
     /// The meaning of the residuals.
     #[serde(default)]
     pub measure: Measure,
@@ -39,15 +42,6 @@ pub struct Report {
     pub rows: u64,
     /// Entries of the matrix, with both triangles of a symmetric matrix.
     pub nnz: u64,
-    /// The device: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
-    pub device: String,
-    /// The SpMV backend, with its parameters.
-    pub backend: String,
-    /// Why `auto` chose this backend, if the user did not.
-    #[serde(default)]
-    pub backend_because: Option<String>,
-    /// `f64`, `f32` or `mixed`.
-    pub precision: String,
     /// The preconditioner.
     pub preconditioner: String,
     /// The origin of the right-hand side.
@@ -59,17 +53,11 @@ pub struct Report {
     /// tolerances in this measure.
     #[serde(deserialize_with = "nan_for_null")]
     pub rtol: f64,
-    /// Whether the recomputed residual meets the tolerance.
-    pub converged: bool,
-    /// The reason why the solve ended, as one word.
-    pub reason: String,
     /// The reason as a sentence, with its evidence.
     pub message: String,
     /// A hint that may help if the solve did not converge.
     #[serde(default)]
     pub hint: Option<String>,
-    /// Number of iterations; after a resume, those before the checkpoint included.
-    pub iterations: u64,
     /// Iterations before the checkpoint from which this run resumed; none if it did not resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations_earlier: Option<u64>,
@@ -117,32 +105,10 @@ pub struct Report {
     /// checkpoint could not be written.
     #[serde(default)]
     pub note: Option<String>,
-    /// Seconds to read or generate the matrix.
-    #[serde(deserialize_with = "nan_for_null")]
-    pub seconds_load: f64,
-    /// Seconds to check the matrix, to choose the backend, and to set up operator,
-    /// preconditioner and workspace.
-    #[serde(deserialize_with = "nan_for_null")]
-    pub seconds_setup: f64,
-    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume,
-    /// without those before the checkpoint.
-    #[serde(deserialize_with = "nan_for_null")]
-    pub seconds_solve: f64,
     /// Seconds of the iterations before the checkpoint from which this run resumed; none if it
     /// did not resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_earlier: Option<f64>,
-    /// Seconds from the start of the command to this report; none in a program that calls the library.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seconds_total: Option<f64>,
-    /// Seconds per iteration; after a resume, of the iterations since the checkpoint.
-    #[serde(deserialize_with = "nan_for_null")]
-    pub seconds_per_iteration: f64,
-    /// Bytes that one iteration must move, computed from the sizes of the arrays.
-    pub bytes_per_iteration: u64,
-    /// `bytes_per_iteration` divided by the time per iteration, in GB/s.
-    #[serde(deserialize_with = "nan_for_null")]
-    pub gigabytes_per_second: f64,
     /// Measured bandwidth of a plain stream on this device over a working set of the size of the whole solve,
     /// in GB/s. This and the following values are missing for an interrupted solve, for iterations that move
     /// less than 1 MiB, and if the stream was slower than the solve.
@@ -152,20 +118,13 @@ pub struct Report {
     pub vector_stream_gigabytes_per_second: Option<f64>,
     /// Lower bound on the seconds per iteration: the time to move matrix and vectors at these two bandwidths.
     pub limit_seconds_per_iteration: Option<f64>,
-    /// That lower bound in percent of the measured time per iteration: at 100 the iterations
-    /// run at the measured stream.
-    pub percent_of_limit: Option<f64>,
-    /// The parts of the ranks, if several share the solve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parts>,
     /// A record for each right-hand side of a solve of several; the other fields then describe
     /// all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,
-    /// Seconds of wall time by phase up to this report, if a `Profile` is active.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Times>,
 }
+
+has_common!(Report);
 
 /// The outcome of one of several right-hand sides. The fields have the meanings of those of [`Report`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -215,11 +174,11 @@ impl ColumnReport {
         let r = report.clone();
         ColumnReport {
             column,
-            converged: r.converged,
-            reason: r.reason,
+            converged: r.common.converged,
+            reason: r.common.reason,
             message: r.message,
             rtol: r.rtol,
-            iterations: r.iterations,
+            iterations: r.common.iterations,
             restarts: r.restarts,
             residual_recursive: r.residual_recursive,
             residual_true: r.residual_true,
@@ -228,7 +187,7 @@ impl ColumnReport {
             caution: r.caution,
             eigenvalue_smallest: r.eigenvalue_smallest,
             eigenvalue_largest: r.eigenvalue_largest,
-            seconds_solve: r.seconds_solve,
+            seconds_solve: r.common.seconds_solve,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::axis::duration;
 use super::letters::text_width;
 use super::scene::Lettering;
 use crate::observe::report::Measure;
-use crate::observe::{History, Report};
+use crate::observe::{Common, History, Report};
 
 /// The index of the preconditioner among the fields.
 const PRECOND: usize = 2;
@@ -24,8 +24,8 @@ pub struct Captions {
 /// Returns the fields that describe a run, in the order of printing. The preconditioner `none`
 /// gives an empty field.
 fn fields(report: &Report, matrix: String) -> [String; 6] {
-    let Report { solver, device, backend, precision, preconditioner, .. } = report;
-    let precond = if preconditioner == "none" { "" } else { preconditioner };
+    let Common { solver, device, backend, precision, .. } = &report.common;
+    let precond = if report.preconditioner == "none" { "" } else { &report.preconditioner };
     let [solver, precond, backend, precision, device] =
         [solver, precond, backend, precision, device].map(shorten);
     [solver, matrix, precond, backend, precision, device]

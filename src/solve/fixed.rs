@@ -319,9 +319,7 @@ pub(super) fn on_device<P: Steps<D, T>, D: Device, T: Scalar>(
     observers: &mut [&mut dyn Observer],
     mut check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
-    let mut executor = OnDevice { recorded, jumps: 0 };
-    let found = iterate(&mut executor, state, terms, observers, |_, x| Ok(check(x)))?;
-    Ok(Found { jumps: executor.jumps, ..only(found) })
+    on_device_columns(recorded, state, terms, observers, |_, x| Ok(check(x))).map(only)
 }
 
 /// Iterates all columns of a workspace with a recorded step. `check` converts the answer of a column to the
@@ -333,7 +331,9 @@ pub(super) fn on_device_columns<P: Steps<D, T>, D: Device, T: Scalar>(
     observers: &mut [&mut dyn Observer],
     check: impl FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>,
 ) -> Result<Vec<Found>> {
-    iterate(&mut OnDevice { recorded, jumps: 0 }, state, terms, observers, check)
+    let mut executor = OnDevice { recorded, jumps: 0 };
+    let found = iterate(&mut executor, state, terms, observers, check)?;
+    Ok(found.into_iter().map(|found| Found { jumps: executor.jumps, ..found }).collect())
 }
 
 /// Returns the result of the only column.

@@ -285,90 +285,71 @@ pub fn power<D: Device, T: Scalar>(
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Ranking> {
-    let began = Instant::now();
-    problem.check()?;
-    let renumbered = Renumbered::new(problem);
-    let problem = &renumbered.problem(problem);
-    let n = problem.links.rows();
-    let vector_bytes = (power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
-        * n
-        * size_of::<T>()) as u64;
-    let operator_bytes = operator.storage();
-    let device = operator.device().clone();
-    let power = power::Power::new(operator, problem, extrapolate);
-    let bytes_per_iteration = power.bytes(1);
-    if problem.links.vertices() == 0 {
-        let effort = Effort { bytes_per_iteration, operator_bytes, vector_bytes, ..Effort::default() };
-        return Ok(Ranking { effort, ..empty_ranking() });
-    }
-    device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (workspace, state) = power.workspace(problem)?;
-    let recorded = Recorded::new(workspace, power, power::Power::step)?;
-    device.synchronize()?;
-    let seconds_setup = began.elapsed().as_secs_f64();
-    let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
-    let mut certificate = Certificate::NONE;
-    let found = fixed::on_device(recorded, state, &terms, observers, |c| {
-        checked_ranks(problem, power::ranks(problem, c), &mut certificate)
-    })?;
-    let setup =
-        Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
-    Ok(ranking(problem, found, certificate, setup.of_all(device.ranks())))
+    power_each(operator, problem, (extrapolate, None), rule, observers).map(|mut one| one.swap_remove(0))
 }
 
-/// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one
-/// product of the links with all columns in an iteration. Each column has its own end and certificate.
-/// `teleport` returns a distribution by its number; it is called several times for each, so that the
-/// distributions need not be in memory together. The distribution and the start of the problem are not used:
-/// a column starts at its distribution.
+/// Several distributions of the jumps: their number, and a function that returns one. It is called several
+/// times for each, so that the distributions need not be in memory together.
+pub(crate) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
+
+/// Computes the ranks of the problem, or those for each of several distributions of the jumps, all in one
+/// run: one product of the links with all columns in an iteration. Each column has its own end and
+/// certificate, and starts at its distribution; those of the problem are then not used.
 pub(crate) fn power_each<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
-    k: usize,
-    teleport: &dyn Fn(usize) -> Result<Jumps>,
+    (extrapolate, each): (bool, Option<Each<'_>>),
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Vec<Ranking>> {
     let began = Instant::now();
-    let (links, n) = (problem.links, problem.links.rows());
+    let (links, n, k) = (problem.links, problem.links.rows(), each.map_or(1, |(k, _)| k));
     if k == 0 {
         return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
     }
-    RankProblem { teleport: None, start: None, ..*problem }.check()?;
-    let numbers = links.internal_numbers();
-    let mut inside = |column: usize| {
+    let own = |vector| if each.is_some() { None } else { vector };
+    let problem = RankProblem { teleport: own(problem.teleport), start: own(problem.start), ..*problem };
+    problem.check()?;
+    let renumbered = Renumbered::new(&problem);
+    let numbers = each.and_then(|_| links.internal_numbers());
+    let inside = |column: usize, (_, teleport): Each<'_>| {
         let jumps = teleport(column)?;
         jumps.check(links.part(), n)?;
         Ok(jumps.renumbered(links, numbers.as_deref()))
     };
-    let first = inside(0)?.all(n);
-    let personal = RankProblem { teleport: Some(&first), start: None, ..*problem };
+    let all = |column| each.map(|each| inside(column, each).map(|jumps| jumps.all(n))).transpose();
+    let first = all(0)?;
+    let problem = renumbered.problem(&problem);
+    let problem = RankProblem { teleport: first.as_deref().or(problem.teleport), ..problem };
     let narrow = if problem.dangling == Dangling::SelfLoop { 2 } else { 1 };
-    let wide = power::vectors(problem.dangling, true, false) - narrow;
+    let wide = power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate) - narrow;
     let vector_bytes = (wide as u64 * k as u64 + narrow as u64).saturating_mul((n * size_of::<T>()) as u64);
     let (operator_bytes, device) = (operator.storage(), operator.device().clone());
-    let power = power::Power::new(operator, &personal, false);
+    let power = power::Power::new(operator, &problem, extrapolate);
+    let bytes_per_iteration = power.bytes(k);
     if links.vertices() == 0 {
-        let effort = Effort { operator_bytes, vector_bytes, ..Effort::default() };
+        let effort = Effort { bytes_per_iteration, operator_bytes, vector_bytes, ..Effort::default() };
         return Ok(vec![Ranking { effort, ..empty_ranking() }; k]);
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (workspace, state) = power.workspace_each(&personal, k, &mut inside)?;
-    let bytes_per_iteration = power.bytes(k);
+    let (workspace, state) = match each {
+        None => power.workspace(&problem)?,
+        Some(each) => power.workspace_each(&problem, k, &|column| inside(column, each))?,
+    };
     let recorded = Recorded::new(workspace, power, power::Power::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificates = vec![Certificate::NONE; k];
     let found = fixed::on_device_columns(recorded, state, &terms, observers, |column, c| {
-        let v = inside(column)?.all(n);
-        let problem = RankProblem { teleport: Some(&v), start: None, ..*problem };
+        let v = all(column)?;
+        let problem = RankProblem { teleport: v.as_deref().or(problem.teleport), ..problem };
         Ok(checked_ranks(&problem, power::ranks(&problem, c), &mut certificates[column]))
     })?;
     let setup =
         Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
     let setup = setup.of_all(device.ranks());
-    let column = |(found, certificate)| ranking(problem, found, certificate, setup);
+    let column = |(found, certificate)| ranking(&problem, found, certificate, setup);
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }
 

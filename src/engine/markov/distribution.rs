@@ -1,6 +1,7 @@
 //! The distribution of one closed class of states.
 
 use super::class::PreparedClass;
+use crate::device::stream::Limit;
 use crate::engine::device::DeviceHandle;
 use crate::engine::limit;
 use crate::engine::running::Chosen;
@@ -18,7 +19,7 @@ pub struct Distribution {
     pub(super) outcome: Stationary,
     pub(super) recorder: Recorder,
     pub(super) chosen: Chosen,
-    pub(super) percent_of_limit: Option<f64>,
+    pub(super) limit: Option<Limit>,
     /// The parts of the ranks, if several share the solve.
     pub(super) parts: Option<Parts>,
 }
@@ -31,7 +32,7 @@ impl Distribution {
         prepared: &PreparedClass,
     ) -> Distribution {
         let (chosen, parts) = (prepared.chosen.clone(), prepared.parts.clone());
-        Distribution { class, outcome, recorder, chosen, percent_of_limit: None, parts }
+        Distribution { class, outcome, recorder, chosen, limit: None, parts }
     }
 
     /// Returns the states of the class, counted from 0, in increasing order.
@@ -81,10 +82,8 @@ impl Distribution {
         self.recorder.residuals()
     }
 
-    /// Measures the least time of an iteration at the bandwidth of the machine, and stores it in
-    /// percent of the measured time.
+    /// Measures the least time of an iteration at the bandwidth of the machine.
     pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        let limit = limit::measure_on(device, &self.outcome, cancel);
-        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / self.outcome.seconds_each);
+        self.limit = limit::measure_on(device, &self.outcome, cancel);
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::ranks::agreed;
 use crate::engine::running::{highest, message};
 use crate::engine::tune::Explanation;
 use crate::error::Result;
-use crate::observe::report::{Measure, Report};
+use crate::observe::report::{Common, Measure, Report};
 use crate::observe::{History, Phase, Profile, profile};
 use crate::scalar::Precision;
 use crate::solve::markov::Stationary;
@@ -27,9 +27,9 @@ use std::sync::atomic::AtomicBool;
 pub(super) struct DistributionFacts {
     pub of_chain: ChainFacts,
     pub settings: Settings,
-    pub device: String,
+    /// What the report has before a solve, without the backend of a class.
+    pub common: Common,
     pub precision: Precision,
-    pub seconds_setup: f64,
 }
 
 /// The distributions of all closed classes of a chain, with their history. Over ranks, the first
@@ -142,34 +142,39 @@ impl Distributions {
         let failed = outcomes().map(|outcome| outcome.reason).rfind(|reason| !reason.is_success());
         let iterations = outcomes().map(|outcome| outcome.iterations as u64).sum::<u64>();
         let seconds_solve = outcomes().map(|outcome| outcome.seconds_solve).sum::<f64>();
+        let setup = outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>();
+        let common = Common {
+            converged: failed.is_none(),
+            reason: failed.unwrap_or(StopReason::Converged).name().to_owned(),
+            iterations,
+            seconds_setup: facts.common.seconds_setup + setup,
+            seconds_solve,
+            seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
+            ..self.common(largest)
+        };
         MarkovReport {
-            solver: "markov",
+            common,
             method: facts.settings.method.name(),
             matrix: origin.title().to_owned(),
             states: facts.of_chain.names.rows() as u64,
             nnz: facts.of_chain.nnz,
             transient: facts.of_chain.transient,
-            device: facts.device.clone(),
-            backend: largest.chosen.backend.clone(),
-            backend_because: largest.chosen.because.clone(),
-            precision: facts.precision.name(),
             tolerance: facts.settings.tol,
-            converged: failed.is_none(),
-            reason: failed.unwrap_or(StopReason::Converged).name(),
-            iterations,
             residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
-            seconds_load: origin.seconds_load,
-            seconds_setup: facts.seconds_setup + outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>(),
-            seconds_total: None,
-            seconds_solve,
-            seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
-            bytes_per_iteration: largest.outcome.bytes_per_iteration,
-            gigabytes_per_second: largest.outcome.gigabytes_per_second(),
-            percent_of_limit: largest.percent_of_limit,
-            parts: largest.parts.clone(),
             notes: origin.notes.clone(),
             classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
-            profile: self.profile.as_ref().map(Profile::times),
+        }
+    }
+
+    /// Returns the common part of the report of a class.
+    fn common(&self, class: &Distribution) -> Common {
+        let Distribution { outcome, chosen, parts, limit, .. } = class;
+        let (facts, profile) = (&self.facts, self.profile.as_ref());
+        Common {
+            backend: chosen.backend.clone(),
+            backend_because: chosen.because.clone(),
+            parts: parts.clone(),
+            ..facts.common.after(&self.names().origin, outcome, &outcome.reason, *limit, profile)
         }
     }
 
@@ -223,33 +228,24 @@ impl Distributions {
     pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
         let (all, class) = (self.report_naming(naming), &self.classes[self.worst()]);
         let outcome = &class.outcome;
-        let report = Report {
+        let common = Common {
             solver: format!("markov, {}", all.method),
+            seconds_setup: all.seconds_setup,
+            gigabytes_per_second: 0.0,
+            ..self.common(class)
+        };
+        let report = Report {
+            common,
             measure: Measure::Balance,
             matrix: all.matrix,
             rows: all.states,
             nnz: all.nnz,
-            device: all.device,
-            backend: class.chosen.backend.clone(),
-            backend_because: class.chosen.because.clone(),
-            precision: all.precision.to_owned(),
             rtol: all.tolerance,
-            converged: class.converged(),
-            reason: outcome.reason.name().to_owned(),
             message: message(&outcome.reason),
             hint: self.hint(class, naming),
-            iterations: outcome.iterations as u64,
             residual_recursive: outcome.residual_recursive,
             residual_true: outcome.residual,
             residual_at_most: outcome.residual,
-            seconds_load: all.seconds_load,
-            seconds_setup: all.seconds_setup,
-            seconds_solve: outcome.seconds_solve,
-            seconds_per_iteration: outcome.seconds_each,
-            bytes_per_iteration: outcome.bytes_per_iteration,
-            percent_of_limit: class.percent_of_limit,
-            parts: class.parts.clone(),
-            profile: all.profile,
             ..Report::default()
         };
         History::new(report, class.recorder.clone())

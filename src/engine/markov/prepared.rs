@@ -5,7 +5,7 @@ use super::seat::Seat;
 use super::{GivenChain, Markov, files};
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankChain;
-use crate::engine::team::{Seats, Team, turn};
+use crate::engine::team::{Seats, Team, on_seats, turn};
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
 use crate::observe::Observer;
@@ -17,17 +17,13 @@ use std::sync::atomic::AtomicBool;
 /// A prepared chain on one device or several GPUs, for repeated solves. It can be moved to another thread.
 pub struct Prepared {
     seats: Seats<Seat>,
-    devices: Vec<DeviceHandle>,
     facts: Arc<DistributionFacts>,
     closed: Arc<[Closed]>,
     x0: Option<Weights>,
     cancel: Option<Arc<AtomicBool>>,
 }
 
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Prepared>();
-};
+on_seats!(Prepared, facts.common);
 
 impl Prepared {
     pub(super) fn new(markov: Markov) -> Result<Prepared> {
@@ -35,24 +31,24 @@ impl Prepared {
         let shares = run.shares(settings.host_method())?;
         settings.check()?;
         let cancel = run.watch.cancel.clone();
-        let (seats, devices) = match chain {
+        let seats = match chain {
             GivenChain::Whole(chain) if !shares.is_empty() => {
                 let devices = Team::<Seat>::open(&shares)?;
                 let team = Team::build(&turn()?, &devices, run.split(&devices), |ranks, _, run| {
                     let chain = RankChain::distribute(ranks, Some(&chain).filter(|_| ranks.is_first()));
                     Seat::new(GivenChain::OfRanks(chain), settings.clone(), run)
                 })?;
-                (Seats::Several(team), devices)
+                Seats::Several(team)
             }
             chain => {
                 let seat = Seat::new(chain, settings, run)?;
                 let device = seat.recipe.device.clone();
-                (Seats::One(seat), vec![device])
+                Seats::One(device, seat)
             }
         };
         let first = &seats.states()[0];
         let (facts, closed) = (Arc::clone(&first.facts), Arc::clone(&first.chain.closed));
-        let prepared = Prepared { seats, devices, facts, closed, x0, cancel };
+        let prepared = Prepared { seats, facts, closed, x0, cancel };
         prepared.check()?;
         Ok(prepared)
     }
@@ -72,21 +68,6 @@ impl Prepared {
     /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.cancel = Some(Arc::clone(flag));
-    }
-
-    /// Returns the device, or the first of several.
-    pub fn device(&self) -> &DeviceHandle {
-        &self.devices[0]
-    }
-
-    /// Returns the devices that share the steps, or the one device.
-    pub fn devices(&self) -> &[DeviceHandle] {
-        &self.devices
-    }
-
-    /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
-    pub fn describe_devices(&self) -> &str {
-        &self.facts.device
     }
 
     /// Returns the closed classes, in the order of their first states. Over ranks, only the
@@ -126,10 +107,5 @@ impl Prepared {
         )?;
         let first = found.swap_remove(0);
         Ok(if seats.are_several() { first.in_one_process() } else { first })
-    }
-
-    /// Drops chain and operator, and returns the device, or the first of several.
-    pub fn into_device(mut self) -> DeviceHandle {
-        self.devices.swap_remove(0)
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::running::{Run, Watch};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
+use crate::observe::report::Common;
 use crate::observe::{Observer, Phase};
 use crate::solve::markov::chain::Closed;
 use crate::solve::markov::{Stationary, StationaryProblem};
@@ -55,9 +56,14 @@ impl Seat {
             [class] => Some(PreparedClass::new(&chain, &recipe, class, &mut run.phases)?),
             _ => None,
         };
-        let device = recipe.device.describe_over(ranks);
-        let seconds_setup = began.elapsed().as_secs_f64();
-        let facts = Arc::new(DistributionFacts { of_chain, settings, device, precision, seconds_setup });
+        let common = Common {
+            solver: "markov".to_owned(),
+            device: recipe.device.describe_over(ranks),
+            precision: precision.name().to_owned(),
+            seconds_setup: began.elapsed().as_secs_f64(),
+            ..Common::default()
+        };
+        let facts = Arc::new(DistributionFacts { of_chain, settings, common, precision });
         Ok(Seat { chain, recipe, only, facts, watch: run.watch })
     }
 

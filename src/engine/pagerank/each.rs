@@ -131,8 +131,9 @@ impl RanksEach {
     /// of the slowest, and the error bound is the largest.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let failed = self.columns.iter().position(|ranks| !ranks.converged());
-        let slow = self.columns[self.slowest()].report_naming(naming);
-        let base = self.columns[failed.unwrap_or_else(|| self.slowest())].report_naming(naming);
+        let slow = self.columns[self.slowest()].outcome();
+        let decisive = &self.columns[failed.unwrap_or_else(|| self.slowest())];
+        let base = decisive.report_naming(naming);
         let columns: Vec<ColumnRanks> = self
             .names
             .iter()
@@ -143,20 +144,14 @@ impl RanksEach {
         let largest = |value: &dyn Fn(&ColumnRanks) -> f64| largest(columns.iter().map(value));
         let reasons = columns.iter().map(|column| (!column.converged).then_some(column.message.as_str()));
         let message = ends_of_columns("personalisations", reasons);
-        let each = slow.seconds_per_iteration;
         RankReport {
+            common: decisive.common(slow, self.limit),
             message,
-            converged: failed.is_none(),
-            iterations: slow.iterations,
             error_bound: largest(&|column| column.error_bound),
             error_estimate: largest(&|column| column.error_estimate),
-            seconds_solve: slow.seconds_solve,
             seconds_certify: columns.iter().map(|column| column.seconds_certify).sum(),
-            seconds_per_iteration: each,
-            gigabytes_per_second: slow.gigabytes_per_second,
-            links_per_second: slow.links_per_second * self.columns.len() as f64,
+            links_per_second: slow.per_second(base.links) * self.columns.len() as f64,
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
-            percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             top: Vec::new(),
             columns,
             ..base

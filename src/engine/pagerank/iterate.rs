@@ -14,12 +14,9 @@ use crate::operator::{self, Inflow};
 use crate::scalar::Scalar;
 use crate::solve::pagerank::gauss_seidel::Parts;
 use crate::solve::pagerank::links::Links;
-use crate::solve::pagerank::{Jumps, RankProblem, Ranking, gauss_seidel, power, power_each};
+use crate::solve::pagerank::{Each, RankProblem, Ranking, gauss_seidel, power_each};
 use crate::stop::StoppingRule;
 use std::sync::Arc;
-
-/// Several distributions of the jumps: their number, and a function that returns one.
-pub(super) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
 
 /// A method with its operator on a device.
 pub(super) trait Iterate: Send {
@@ -75,11 +72,7 @@ impl<D: Device, E: Device, T: Scalar> Iterate for Power<D, E, T> {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Vec<Ranking>> {
         let (_device, operator) = self.kept.enter()?;
-        let operator = operator.clone();
-        match each {
-            None => power(operator, problem, self.extrapolate, rule, observers).map(|one| vec![one]),
-            Some((k, teleport)) => power_each(operator, problem, k, teleport, rule, observers),
-        }
+        power_each(operator.clone(), problem, (self.extrapolate, each), rule, observers)
     }
 }
 

@@ -7,7 +7,7 @@ use super::seat::Seat;
 use super::{Graph, Pagerank, files};
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankGraph;
-use crate::engine::team::{Seats, Team, turn};
+use crate::engine::team::{Seats, Team, on_seats, turn};
 use crate::engine::tune::Explanation;
 use crate::engine::weights::Weights;
 use crate::error::Result;
@@ -33,16 +33,12 @@ use std::sync::atomic::AtomicBool;
 /// ```
 pub struct Prepared {
     seats: Seats<Seat>,
-    devices: Vec<DeviceHandle>,
     facts: Arc<RankingFacts>,
     given: Given,
     cancel: Option<Arc<AtomicBool>>,
 }
 
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Prepared>();
-};
+on_seats!(Prepared, facts.common);
 
 impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
@@ -52,7 +48,7 @@ impl Prepared {
         given.check(&settings)?;
         graph.check()?;
         let cancel = run.watch.cancel.clone();
-        let (seats, devices) = match graph {
+        let seats = match graph {
             Graph::Whole(graph) if !shares.is_empty() => {
                 let devices = Team::<Seat>::open(&shares)?;
                 let graph = graph.without_ones();
@@ -60,16 +56,16 @@ impl Prepared {
                     let graph = Graph::OfRank(RankGraph::of_shared(ranks, &graph)?);
                     Seat::new(graph, settings.clone(), &given, run)
                 })?;
-                (Seats::Several(team), devices)
+                Seats::Several(team)
             }
             graph => {
                 let seat = Seat::new(graph, settings, &given, run)?;
                 let device = seat.device.clone();
-                (Seats::One(seat), vec![device])
+                Seats::One(device, seat)
             }
         };
         let facts = Arc::clone(seats.states()[0].facts());
-        let prepared = Prepared { seats, devices, facts, given, cancel };
+        let prepared = Prepared { seats, facts, given, cancel };
         prepared.check()?;
         Ok(prepared)
     }
@@ -144,24 +140,9 @@ impl Prepared {
         &self.facts.chosen.explanation
     }
 
-    /// Returns the device, or the first of several.
-    pub fn device(&self) -> &DeviceHandle {
-        &self.devices[0]
-    }
-
-    /// Returns the devices that share the links, or the one device.
-    pub fn devices(&self) -> &[DeviceHandle] {
-        &self.devices
-    }
-
-    /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
-    pub fn describe_devices(&self) -> &str {
-        &self.facts.device
-    }
-
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
-        &self.facts.chosen.backend
+        &self.facts.common.backend
     }
 
     /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over
@@ -184,10 +165,5 @@ impl Prepared {
             true => Ranks::joined(found),
             false => Ok(found.swap_remove(0)),
         }
-    }
-
-    /// Drops links and operator, and returns the device, or the first of several.
-    pub fn into_device(mut self) -> DeviceHandle {
-        self.devices.swap_remove(0)
     }
 }

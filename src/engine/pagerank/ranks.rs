@@ -15,10 +15,11 @@ use crate::engine::ranks::{agreed, write_on_first};
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::observe::report::Parts;
+use crate::observe::report::Common;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::parallel::{split_front, zeros};
 use crate::scalar::Precision;
+use crate::solve::Effort;
 use crate::solve::pagerank::Ranking;
 use crate::solve::pagerank::links::Links;
 use crate::source::npy;
@@ -81,12 +82,10 @@ pub(super) struct RankingFacts {
     pub links: u64,
     pub sinks: u64,
     pub reordered: bool,
-    pub device: String,
+    /// What the report has before a solve.
+    pub common: Common,
     pub chosen: Chosen,
     pub precision: Precision,
-    /// The parts of the ranks, if several share the solve.
-    pub parts: Option<Parts>,
-    pub seconds_setup: f64,
 }
 
 /// What a rank of a solve over ranks knows about the vertices of the other ranks.
@@ -339,10 +338,10 @@ impl Ranks {
 
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
-        let (RankingFacts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
-        let (origin, each) = (&*graph.names.origin, ranking.seconds_each);
+        let (RankingFacts { graph, settings, .. }, ranking) = (&*self.facts, &self.ranking);
+        let origin = &*graph.names.origin;
         RankReport {
-            solver: "pagerank",
+            common: self.common(ranking, self.limit),
             method: settings.method.name(),
             graph: origin.title().to_owned(),
             stand_in: origin.stand_in,
@@ -355,37 +354,26 @@ impl Ranks {
             damping: settings.damping,
             dangling: settings.dangling.name(),
             formula: settings.dangling.formula(),
-            device: self.facts.device.clone(),
-            backend: chosen.backend.clone(),
-            backend_because: chosen.because.clone(),
-            precision: self.facts.precision.name(),
-            parts: self.facts.parts.clone(),
             tolerance: settings.tol,
-            converged: self.converged(),
-            reason: ranking.reason.name(),
             message: message(&ranking.reason),
             hint: self.hint(naming),
-            iterations: ranking.iterations as u64,
             extrapolations: ranking.extrapolations as u64,
             error_bound: self.error_bound(),
             error_estimate: ranking.estimate,
             sum: ranking.certificate.sum,
-            seconds_load: origin.seconds_load,
-            seconds_setup: self.facts.seconds_setup + ranking.seconds_setup,
-            seconds_total: None,
-            seconds_solve: ranking.seconds_solve,
             seconds_certify: ranking.seconds_certify,
-            seconds_per_iteration: each,
-            bytes_per_iteration: ranking.bytes_per_iteration,
-            gigabytes_per_second: ranking.gigabytes_per_second(),
             links_per_second: ranking.per_second(self.facts.links),
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
-            percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             notes: origin.notes.clone(),
             top: self.top(settings.top),
             columns: Vec::new(),
-            profile: self.profile.as_ref().map(Profile::times),
         }
+    }
+
+    /// Returns the common part of the report, with this effort.
+    pub(super) fn common(&self, effort: &Effort, limit: Option<Limit>) -> Common {
+        let origin = &self.facts.graph.names.origin;
+        self.facts.common.after(origin, effort, &self.ranking.reason, limit, self.profile.as_ref())
     }
 
     /// Returns advice for a solve that did not converge, from the recorded error bounds.

@@ -2,8 +2,7 @@
 
 mod lines;
 
-use crate::observe::profile::Times;
-use crate::observe::report::{Measure, Parts, Report};
+use crate::observe::report::{Common, Measure, Report, has_common};
 use serde::Serialize;
 
 /// One of the highest ranks.
@@ -29,8 +28,9 @@ pub struct Top {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RankReport {
-    /// `pagerank`.
-    pub solver: &'static str,
+    /// The fields of every report. The solver is `pagerank`.
+    #[serde(flatten)]
+    pub common: Common,
     /// The method of the solve.
     pub method: &'static str,
     /// The graph as the user named it.
@@ -55,26 +55,12 @@ pub struct RankReport {
     pub dangling: &'static str,
     /// The equation of the ranks.
     pub formula: &'static str,
-    /// The device: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
-    pub device: String,
-    /// The SpMV backend, with its parameters; `none` if the method needs no backend.
-    pub backend: String,
-    /// The reason for the backend, if `auto` chose it.
-    pub backend_because: Option<String>,
-    /// `f64`, `f32` or `mixed`.
-    pub precision: &'static str,
     /// The tolerance on the l1 error of the ranks.
     pub tolerance: f64,
-    /// Whether the error bound meets the tolerance.
-    pub converged: bool,
-    /// Why the solve ended, as one word.
-    pub reason: &'static str,
     /// The reason as a sentence with its evidence.
     pub message: String,
     /// Advice, if the solve did not converge.
     pub hint: Option<String>,
-    /// Iterations done.
-    pub iterations: u64,
     /// Number of extrapolations.
     pub extrapolations: u64,
     /// Bound on the l1 norm of the difference from the exact ranks.
@@ -83,33 +69,13 @@ pub struct RankReport {
     pub error_estimate: f64,
     /// The sum of the ranks.
     pub sum: f64,
-    /// Seconds to read or generate the graph.
-    pub seconds_load: f64,
-    /// Seconds to prepare links, operator and workspace.
-    pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last.
-    pub seconds_solve: f64,
     /// Seconds to compute the error bound.
     pub seconds_certify: f64,
-    /// Seconds from the start of the command to this report; none in a program that calls the library.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds_total: Option<f64>,
-    /// Seconds of one iteration.
-    pub seconds_per_iteration: f64,
-    /// Least memory traffic of one iteration in bytes, counted from the arrays.
-    pub bytes_per_iteration: u64,
-    /// `bytes_per_iteration` over the time of an iteration.
-    pub gigabytes_per_second: f64,
     /// Links processed per second.
     pub links_per_second: f64,
     /// Measured bandwidth in GB/s of a plain stream on this device, over a working set as
     /// large as that of the solve.
     pub stream_gigabytes_per_second: Option<f64>,
-    /// The time limit that the stream bandwidth sets for an iteration in percent of the measured time.
-    pub percent_of_limit: Option<f64>,
-    /// The parts of the ranks, if several share the solve.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parts>,
     /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
     /// The highest ranks.
@@ -118,46 +84,29 @@ pub struct RankReport {
     /// together, and `top` is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnRanks>,
-    /// Seconds of wall time by phase up to this report, if a `Profile` is active.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Times>,
 }
+
+has_common!(RankReport);
 
 impl RankReport {
     /// Converts the report to that of a history, which plots are drawn from.
-    pub(crate) fn for_history(&self) -> Report {
+    pub(crate) fn for_history(self) -> Report {
+        let preconditioner = format!("damping {}, dangling {}", self.damping, self.dangling);
         Report {
-            solver: format!("pagerank, {}", self.method),
-            matrix: self.graph.clone(),
+            common: Common { solver: format!("pagerank, {}", self.method), ..self.common },
+            matrix: self.graph,
             stand_in: self.stand_in.map(str::to_owned),
             rows: self.vertices,
             nnz: self.links,
-            device: self.device.clone(),
-            backend: self.backend.clone(),
-            backend_because: self.backend_because.clone(),
-            precision: self.precision.to_owned(),
-            preconditioner: format!("damping {}, dangling {}", self.damping, self.dangling),
+            preconditioner,
             measure: Measure::ErrorBound,
             rtol: self.tolerance,
-            converged: self.converged,
-            reason: self.reason.to_owned(),
-            message: self.message.clone(),
-            hint: self.hint.clone(),
-            iterations: self.iterations,
+            message: self.message,
+            hint: self.hint,
             residual_recursive: self.error_estimate,
             residual_true: self.error_bound,
             residual_at_most: self.error_bound,
-            seconds_load: self.seconds_load,
-            seconds_setup: self.seconds_setup,
-            seconds_total: self.seconds_total,
-            seconds_solve: self.seconds_solve,
-            seconds_per_iteration: self.seconds_per_iteration,
-            bytes_per_iteration: self.bytes_per_iteration,
-            gigabytes_per_second: self.gigabytes_per_second,
             stream_gigabytes_per_second: self.stream_gigabytes_per_second,
-            percent_of_limit: self.percent_of_limit,
-            parts: self.parts.clone(),
-            profile: self.profile,
             ..Report::default()
         }
     }
@@ -174,7 +123,7 @@ pub struct ColumnRanks {
     /// Whether the error bound meets the tolerance.
     pub converged: bool,
     /// Why the column ended, as one word.
-    pub reason: &'static str,
+    pub reason: String,
     /// The reason as a sentence with its evidence.
     pub message: String,
     /// Iterations done.
@@ -199,14 +148,14 @@ impl ColumnRanks {
         ColumnRanks {
             column,
             personalise: personalise.to_owned(),
-            converged: report.converged,
-            reason: report.reason,
+            converged: report.common.converged,
+            reason: report.common.reason,
             message: report.message,
-            iterations: report.iterations,
+            iterations: report.common.iterations,
             error_bound: report.error_bound,
             error_estimate: report.error_estimate,
             sum: report.sum,
-            seconds_solve: report.seconds_solve,
+            seconds_solve: report.common.seconds_solve,
             seconds_certify: report.seconds_certify,
             top: report.top,
         }

@@ -11,6 +11,7 @@ use crate::engine::ranks::{Partition, agreed, chosen_again, parts_of};
 use crate::engine::running::{BackendOrder, Chosen, Run, Watch};
 use crate::engine::transpose::with_copy;
 use crate::error::Result;
+use crate::observe::report::Common;
 use crate::observe::{Observer, Phase};
 use crate::operator;
 use crate::solve::pagerank::RankProblem;
@@ -81,11 +82,20 @@ impl Seat {
             links: total(links.incoming().nnz()),
             sinks: total(links.count_sinks()),
             reordered: links.are_reordered(),
-            device: device.describe_over(ranks),
+            common: Common {
+                solver: "pagerank".to_owned(),
+                device: device.describe_over(ranks),
+                backend: chosen.backend.clone(),
+                backend_because: chosen.because.clone(),
+                precision: precision.name().to_owned(),
+                parts: links
+                    .rank_rows()
+                    .map(|rows| parts_of(rows, Partition::default().to_string(), precision)),
+                seconds_setup: began.elapsed().as_secs_f64(),
+                ..Common::default()
+            },
             chosen,
             precision,
-            parts: links.rank_rows().map(|rows| parts_of(rows, Partition::default().to_string(), precision)),
-            seconds_setup: began.elapsed().as_secs_f64(),
         });
         Ok(Seat { links, device, iterate, facts, is_auto: backend.is_auto(), watch: run.watch })
     }
@@ -152,9 +162,10 @@ impl Seat {
         })?;
         Ok(again.map_or_else(
             || Arc::clone(&self.facts),
-            |operator::OwnBackend { backend, because }| {
-                let chosen = Chosen { backend, because, ..chosen.clone() };
-                Arc::new(RankingFacts { chosen, ..RankingFacts::clone(&self.facts) })
+            |again| {
+                let mut facts = RankingFacts::clone(&self.facts);
+                facts.common.rechosen(again);
+                Arc::new(facts)
             },
         ))
     }

@@ -1,7 +1,7 @@
 //! The report as text.
 
-use super::{Parts, Report};
-use crate::observe::phrases::{Line, around, bandwidth, chosen, count, ended, labelled, short, time};
+use super::Report;
+use crate::observe::phrases::{Line, count, ended, labelled, short};
 use crate::observe::slowest;
 use crate::text::{duration, thousands};
 use std::fmt;
@@ -29,18 +29,9 @@ impl Report {
         if let Some(error) = r.error_max {
             lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
         }
-        let parts = [("load", r.seconds_load), ("setup", r.seconds_setup), ("iterations", r.seconds_solve)];
-        lines.push(time(r.seconds_total, &parts, [&r.device, &r.backend, &r.precision]));
+        lines.push(r.time(None));
         lines.extend(resumed(r));
-        if r.iterations > 0 {
-            let rate = format!("{} per iteration", duration(r.seconds_per_iteration));
-            // The traffic of a product supplied by the caller is unknown.
-            lines.push(match r.bytes_per_iteration {
-                0 => ("speed", rate),
-                _ => bandwidth(r.gigabytes_per_second, r.percent_of_limit, &rate),
-            });
-        }
-        lines.extend(r.parts.as_ref().map(Parts::line));
+        lines.extend(r.speed(r.rate()));
         lines
     }
 
@@ -139,11 +130,7 @@ fn details(r: &Report) -> Vec<Line> {
             format!("right-hand side {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner),
         ),
     ];
-    lines.extend(
-        r.backend_because
-            .as_ref()
-            .map(|why| chosen(&r.backend, why, r.parts.as_ref().map(|parts| parts.ranks))),
-    );
+    lines.extend(r.chosen());
     lines.push((
         "residuals",
         format!(
@@ -172,18 +159,11 @@ fn details(r: &Report) -> Vec<Line> {
             ),
         ));
     }
-    lines.push(around(r.seconds_setup, r.seconds_load));
+    lines.push(r.around());
     let limit = r.limit_seconds_per_iteration;
     let limit = limit
         .map_or(String::new(), |limit| format!("; {} at the measured stream bandwidth", duration(limit)));
-    lines.push((
-        "traffic",
-        format!(
-            "{:.1} MB per iteration in {}{limit}",
-            r.bytes_per_iteration as f64 / 1e6,
-            duration(r.seconds_per_iteration)
-        ),
-    ));
+    lines.push(r.traffic(&format!(" in {}{limit}", duration(r.seconds_per_iteration))));
     lines
 }
 

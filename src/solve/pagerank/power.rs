@@ -250,7 +250,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         &self,
         problem: &RankProblem<'_>,
         k: usize,
-        teleport: &mut dyn FnMut(usize) -> Result<Jumps>,
+        teleport: &dyn Fn(usize) -> Result<Jumps>,
     ) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.rows();
         self.links.prepare(k)?;

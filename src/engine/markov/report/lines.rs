@@ -1,11 +1,8 @@
 //! The report of a chain as text.
 
 use super::{ClassReport, MarkovReport};
-use crate::observe::phrases::{
-    around, bandwidth, chosen, count, ended, labelled, named, ranked, short, time,
-};
-use crate::observe::report::Parts;
-use crate::text::{duration, thousands};
+use crate::observe::phrases::{count, ended, labelled, named, ranked, short};
+use crate::text::thousands;
 use std::fmt;
 
 /// Maximum number of classes in the text.
@@ -44,14 +41,8 @@ impl MarkovReport {
                 short(self.tolerance)
             ),
         ));
-        let parts =
-            [("load", self.seconds_load), ("setup", self.seconds_setup), ("iterations", self.seconds_solve)];
-        lines.push(time(self.seconds_total, &parts, [&self.device, &self.backend, self.precision]));
-        if self.iterations > 0 {
-            let rate = format!("{} per iteration", duration(self.seconds_per_iteration));
-            lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));
-        }
-        lines.extend(self.parts.as_ref().map(Parts::line));
+        lines.push(self.time(None));
+        lines.extend(self.speed(self.rate()));
         lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
         lines
     }
@@ -76,10 +67,9 @@ impl MarkovReport {
         };
         let mut lines: Vec<_> = self.classes.iter().take(SHOWN).map(residuals).collect();
         lines.push(("matrix", format!("{} entries", thousands(self.nnz))));
-        let choice = |why: &String| chosen(&self.backend, why, self.parts.as_ref().map(|parts| parts.ranks));
-        lines.extend(self.backend_because.as_ref().map(choice));
-        lines.push(around(self.seconds_setup, self.seconds_load));
-        lines.push(("traffic", format!("{:.1} MB per iteration", self.bytes_per_iteration as f64 / 1e6)));
+        lines.extend(self.chosen());
+        lines.push(self.around());
+        lines.push(self.traffic(""));
         lines
     }
 

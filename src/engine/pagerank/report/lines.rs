@@ -1,10 +1,7 @@
 //! The report of a ranking as text.
 
 use super::{ColumnRanks, RankReport, Top};
-use crate::observe::phrases::{
-    Line, around, bandwidth, chosen, count, ended, labelled, named, ranked, short, time,
-};
-use crate::observe::report::Parts;
+use crate::observe::phrases::{Line, count, ended, labelled, named, ranked, short};
 use crate::text::{duration, thousands};
 use std::fmt;
 
@@ -12,7 +9,7 @@ impl RankReport {
     /// Returns the main lines of the report, each a label and a text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let stand_in = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
-        let reason = if self.columns.is_empty() { self.reason } else { "" };
+        let reason = if self.columns.is_empty() { &self.reason } else { "" };
         let ended = ended(&self.message, reason, self.iterations, self.method);
         let mut lines = vec![("result", format!("{ended} on {}{stand_in}", self.graph))];
         lines.extend(self.hint.iter().map(|hint| ("hint", hint.clone())));
@@ -30,18 +27,8 @@ impl RankReport {
                 false => "no bound on the error of the ranks could be certified".to_owned(),
             },
         ));
-        let parts = [
-            ("load", self.seconds_load),
-            ("setup", self.seconds_setup),
-            ("error bound", self.seconds_certify),
-            ("iterations", self.seconds_solve),
-        ];
-        lines.push(time(self.seconds_total, &parts, [&self.device, &self.backend, self.precision]));
-        if self.iterations > 0 {
-            let rate = format!("{:.0} million links/s", self.links_per_second / 1e6);
-            lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));
-        }
-        lines.extend(self.parts.as_ref().map(Parts::line));
+        lines.push(self.time(Some(("error bound", self.seconds_certify))));
+        lines.extend(self.speed(format!("{:.0} million links/s", self.links_per_second / 1e6)));
         lines
     }
 
@@ -104,24 +91,13 @@ fn details(r: &RankReport) -> Vec<Line> {
         "method",
         format!("{}{extrapolations}, damping {}, dangling {}", r.method, r.damping, r.dangling),
     )];
-    lines.extend(
-        r.backend_because
-            .as_ref()
-            .map(|why| chosen(&r.backend, why, r.parts.as_ref().map(|parts| parts.ranks))),
-    );
+    lines.extend(r.chosen());
     lines.push((
         "estimate",
         format!("error {:.3e} estimated from the last step; sum of ranks {:.15}", r.error_estimate, r.sum),
     ));
     lines.push(("bound", format!("certified in {}", duration(r.seconds_certify))));
-    lines.push(around(r.seconds_setup, r.seconds_load));
-    lines.push((
-        "traffic",
-        format!(
-            "{:.1} MB per iteration in {}",
-            r.bytes_per_iteration as f64 / 1e6,
-            duration(r.seconds_per_iteration)
-        ),
-    ));
+    lines.push(r.around());
+    lines.push(r.traffic(&format!(" in {}", duration(r.seconds_per_iteration))));
     lines
 }
