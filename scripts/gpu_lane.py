@@ -35,7 +35,7 @@ SANITIZED = [
     "the_fused_dot_product_is_that_of_the_product_and_runs_the_program",
 ]
 # Further suites whose tests use a GPU, by the name of the module.
-SUITES = ["backends", "block", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps", "verdicts"]
+SUITES = ["block", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "products", "stops", "sweeps", "verdicts"]
 # Kernels of cuSPARSE are not checked: racecheck reports hazards inside some of them.
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
 # The summary of a tool that found no error.
@@ -181,19 +181,20 @@ class Run:
         backend or one suite."""
         pieces = {}
         of_backends = {}
-        for test in self.tests["backends"]:
-            parts = test.split("::")
-            if parts[:2] == ["conformance", "on_the_gpu"] and parts[2] in SANITIZED:
-                of_backends.setdefault(parts[3], []).append(test)
+        for test in self.tests["unit"]:
+            module, _, rest = test.partition("conformance::on_the_gpu::")
+            name, _, backend = rest.partition("::")
+            if module == "backend::tests::" and name in SANITIZED:
+                of_backends.setdefault(backend, []).append(test)
         suites = {}
         for binary, tests in self.tests.items():
             for test in tests:
-                suite = test.split("::")[0]
+                suite = test.rpartition("tests::")[2].split("::")[0]
                 if suite in SUITES and ("on_the_gpu" in test or "on_a_gpu" in test or suite == "burst"):
                     suites.setdefault((binary, suite), []).append(test)
         for tool in TOOLS:
             for backend, tests in of_backends.items():
-                pieces[f"{tool} {backend}"] = ("backends", tests)
+                pieces[f"{tool} {backend}"] = ("unit", tests)
             for (binary, suite), tests in suites.items():
                 pieces[f"{tool} suite {suite}"] = (binary, tests)
         return pieces
@@ -219,7 +220,7 @@ class Run:
         log.write_text("")
         threads = 1 if tool or len(todo) == 1 else self.threads
         command = [str(self.here / "bin" / name), "--test-threads", str(threads)]
-        if name in ("unit", "lean"):
+        if name == "lean":
             # Rust's own harness ignores the list and logs in another format: all tests run again, and the
             # outcomes are read from its output.
             log = output

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the ranks that NetworkX and igraph compute for small graphs. tests/solvers/pagerank.rs
+"""Writes the ranks that NetworkX and igraph compute for small graphs. src/solve/tests/pagerank.rs
 compares them with ours.
 
   scripts/rank_semantics.py tests/data/ranks.json        # pip install networkx scipy igraph

@@ -72,11 +72,27 @@
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
 
 #![warn(unreachable_pub)]
+// Tests and their helpers panic on failure, and may print measurements.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout))]
 // Some code serves the program or conversions only.
 #![cfg_attr(
     not(all(feature = "cli", feature = "nalgebra", feature = "sprs")),
     allow(dead_code, unused_imports)
 )]
+
+// The unit tests use the harness and the helpers of the integration tests.
+#[cfg(test)]
+#[macro_use]
+extern crate solver_test_attribute;
+#[cfg(test)]
+extern crate self as solver;
+#[cfg(test)]
+#[allow(unreachable_pub)]
+mod common;
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: common::memory::Counted = common::memory::Counted;
 
 pub mod backend;
 pub mod bench;
@@ -116,3 +132,8 @@ pub use files::set_cache_folder;
 pub use memory::allocation_may_fail;
 #[doc(hidden)]
 pub use parallel::start_pool;
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

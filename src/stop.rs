@@ -551,15 +551,4 @@ impl StoppingRule {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stop_code_is_read_back_and_other_numbers_are_refused() {
-        for code in 0..8 {
-            assert_eq!(StopCode::from_code(code).map(|read| read as u32), Some(code));
-        }
-        assert_eq!(StopCode::from_code(8), None);
-        assert_eq!(StopCode::from_code(u32::MAX), None);
-    }
-}
+mod tests;

@@ -443,3 +443,6 @@ fn check_operands(
     })?;
     Ok(n)
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,3 +80,6 @@ pub use system_settings::SystemSettings;
 pub(crate) use vector_file::VectorFile;
 pub use watch::Progress;
 pub use weights::Weights;
+
+#[cfg(test)]
+mod tests;

@@ -65,3 +65,6 @@ pub(crate) use rows::offsets_of;
 pub use sell::Sell;
 pub use stats::Stats;
 pub use values::Values;
+
+#[cfg(all(test, feature = "nalgebra", feature = "sprs"))]
+mod tests;

@@ -222,3 +222,6 @@ impl Stats {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

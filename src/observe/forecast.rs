@@ -8,7 +8,7 @@
 //! [`Forecast::range`] returns a range instead, for a line of progress. It is none until the range contains
 //! what earlier ranges of the same solve foresaw. Its constants were chosen by replaying 91 recorded
 //! solves: CG and MINRES on generated and real matrices, PageRank, and Markov chains. The true number was
-//! in the range in 94 % of the moments of these solves that had one; `tests/solvers/forecast.rs` replays
+//! in the range in 94 % of the moments of these solves that had one; `forecast/tests.rs` replays
 //! some of them and new ones.
 
 /// Maximum number of stretches; at this number, pairs of stretches are merged.
@@ -168,84 +168,4 @@ fn fit(values: &[f64]) -> (f64, f64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the estimate after each iteration of a solve with these residuals.
-    fn forecasts(residuals: &[f64], tolerance: f64) -> Vec<Option<f64>> {
-        let mut forecast = Forecast::default();
-        let each = residuals.iter().map(|residual| {
-            forecast.add(&[*residual]);
-            forecast.left(tolerance)
-        });
-        each.collect()
-    }
-
-    #[test]
-    fn an_even_fall_is_forecast_for_any_number_of_iterations() {
-        for iterations in [40, 1000, 70_000] {
-            let residuals: Vec<f64> =
-                (0..iterations).map(|i| 1e-8f64.powf(f64::from(i) / f64::from(iterations))).collect();
-            for (done, left) in forecasts(&residuals, 1e-8).into_iter().enumerate().skip(20) {
-                let truth = f64::from(iterations) - done as f64;
-                // Residuals of an incomplete stretch do not count.
-                let slack = 1.0 + f64::from(iterations) / 100.0;
-                assert!((left.unwrap() - truth).abs() <= slack, "{done} of {iterations}: {left:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn there_is_no_forecast_if_the_residual_does_not_fall() {
-        let falls = (0..100).map(|i| 0.9f64.powi(i));
-        let stays: Vec<f64> = falls.chain(std::iter::repeat_n(0.9f64.powi(99), 100)).collect();
-        assert_eq!(forecasts(&stays, 1e-8)[199], None);
-        let rises: Vec<f64> = (0..500).map(|i| 1.01f64.powi(i)).collect();
-        assert!(forecasts(&rises, 1e-8).iter().all(Option::is_none));
-        assert!(forecasts(&[f64::NAN; 600], 1e-8).iter().all(Option::is_none));
-        assert!(forecasts(&[], 1e-8).is_empty());
-    }
-
-    #[test]
-    fn a_rate_that_changes_is_not_steady() {
-        let mut forecast = Forecast::default();
-        forecast.add(&(0..400).map(|i| 0.97f64.powi(i)).collect::<Vec<f64>>());
-        assert!((forecast.left_at_steady_rate(1e-8).unwrap() - 206.0).abs() < 10.0);
-        let last = 0.97f64.powi(399);
-        forecast.add(&(0..150).map(|i| last * 0.995f64.powi(i)).collect::<Vec<f64>>());
-        assert!(forecast.left_at_steady_rate(1e-8).is_none() && forecast.left(1e-8).is_some());
-    }
-
-    #[test]
-    fn an_even_fall_has_a_range_with_the_true_number_and_a_slower_fall_after_it_has_none() {
-        let mut forecast = Forecast::default();
-        for done in 0..1000 {
-            forecast.add(&[1e-8f64.powf(f64::from(done) / 2000.0)]);
-            let range = forecast.range(1e-8);
-            assert!(range.is_some() || done < 710, "none after {done}");
-            assert!(range.is_none() || done >= 700, "{range:?} after {done}");
-            if let Some([fewest, most]) = range {
-                let left = 2000.0 - f64::from(done);
-                assert!(fewest < left && left < most && most < 3.0 * fewest, "{fewest} to {most}: {left}");
-            }
-        }
-        for done in 0..400 {
-            forecast.add(&[1e-4 * 0.9998f64.powi(done)]);
-        }
-        assert!(forecast.left(1e-8).is_some() && forecast.range(1e-8).is_none());
-    }
-
-    #[test]
-    fn oscillating_residuals_do_not_make_the_forecast_jump_in_the_last_quarter() {
-        // Waves of a factor of 30 on a fall that becomes steeper, as conjugate gradients show.
-        let fall = |i: i32| -8.0 * (f64::from(i) / 2000.0).powf(1.5) + 0.75 * (f64::from(i) / 7.0).sin();
-        let residuals: Vec<f64> = (0..2000).map(|i| 10f64.powf(fall(i))).collect();
-        let forecasts = forecasts(&residuals, 1e-8);
-        for (i, pair) in forecasts.windows(2).enumerate().skip(1500) {
-            let (before, now) = (pair[0].unwrap(), pair[1].unwrap());
-            assert!(now <= 2.0 * before, "{before} to {now} in iteration {i}");
-        }
-        let highest = forecasts[1500..].iter().flatten().copied().fold(0.0, f64::max);
-        assert!(highest < 1000.0, "forecast {highest} with 500 iterations left");
-    }
-}
+mod tests;

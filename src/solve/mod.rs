@@ -290,3 +290,6 @@ impl<D: Device, T: Scalar> PreparedMethod<D, T> {
         self.0.outcome(column)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! An allocator that counts allocations, and refuses some of them on request. It counts for all threads of
-//! the process, so the test binary that declares it runs one test at a time.
+//! the process, so a test that uses it runs alone: `tests/memory` runs one test at a time, and a unit test
+//! starts a process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

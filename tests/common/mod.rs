@@ -1,12 +1,11 @@
-//! Code that the integration tests share.
+//! Code that the integration tests share with each other and with the unit tests.
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
 pub mod archives;
-pub mod each_backend;
 pub mod exact;
+pub mod gpu;
 pub mod harness;
-pub mod interpreter;
 pub mod jobs;
 pub mod memory;
 pub mod places;
@@ -14,9 +13,6 @@ pub mod process;
 pub mod ranks;
 pub mod real;
 pub mod server;
-pub mod solves;
-pub mod steps;
-pub mod sweeps;
 pub mod tolerance;
 pub mod vectors;
 pub mod zoo;
@@ -34,29 +30,10 @@ macro_rules! on_each_device {
         mod on_the_gpu {
             $(#[test]
             fn $name() {
-                super::$name(&crate::common::each_backend::gpu());
+                super::$name(&crate::common::gpu::gpu());
             })*
         }
     };
 }
 #[allow(unused_imports)]
 pub(crate) use on_each_device;
-
-#[allow(unused_macros)]
-/// Runs the same generic functions as one test for each backend of the CPU and, if there is one, of the GPU.
-macro_rules! on_each_backend {
-    ($($name:ident),* $(,)?) => {
-        $(inventory::submit! {
-            crate::common::harness::Family(|| {
-                use crate::common::each_backend::{gpu, trials};
-                use solver::device::{Cpu, Cuda};
-                let path = |device| format!("{}::{device}::{}", module_path!(), stringify!($name));
-                let mut all = trials::<Cpu>(&path("on_the_cpu"), |b| $name(&Cpu::new(Some(2)).unwrap(), b));
-                all.extend(trials::<Cuda>(&path("on_the_gpu"), |b| $name(&gpu(), b)));
-                all
-            })
-        })*
-    };
-}
-#[allow(unused_imports)]
-pub(crate) use on_each_backend;

@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 /// Returns the path of the program: `SOLVER_TEST_PROGRAM` if the tests run on another machine
 /// than they were built on.
 pub fn program() -> PathBuf {
-    std::env::var_os("SOLVER_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_solver").into()).into()
+    let built = option_env!("CARGO_BIN_EXE_solver").map(Into::into);
+    let program = std::env::var_os("SOLVER_TEST_PROGRAM").or(built);
+    program.expect("unit tests cannot start the program").into()
 }
 
 /// Returns a file of the project, whose folder is `SOLVER_TEST_PROJECT` on such a machine.
@@ -23,7 +25,10 @@ pub fn solver() -> Command {
     command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
     // Choices that the user has kept would change reports.
     if std::env::var_os("SOLVER_TEST_PROGRAM").is_none() {
-        command.env("SOLVER_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+        command.env(
+            "SOLVER_CACHE",
+            Path::new(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("target/tmp")).join("cache"),
+        );
     }
     command
 }

@@ -10,13 +10,11 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
-mod allocations;
 mod bombs;
 mod gpu_memory;
 mod graphs_memory;
 mod market_memory;
 mod plan_memory;
-mod preconditioner_memory;
 
 #[global_allocator]
 static ALLOCATOR: common::memory::Counted = common::memory::Counted;

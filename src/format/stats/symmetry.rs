@@ -309,3 +309,6 @@ fn find_unmirrored(matrix: &Csr, row: usize, pairs: &mut Pairs) {
         pairs.add(matrix, Asymmetry { row, col, value, mirrored: None });
     }
 }
+
+#[cfg(test)]
+mod tests;

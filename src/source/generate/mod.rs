@@ -346,3 +346,6 @@ pub(crate) fn imitated(what: &str) -> Option<&'static Entry> {
 pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
     GENERATORS.iter().map(|g| (g.name, g.form))
 }
+
+#[cfg(test)]
+mod tests;
