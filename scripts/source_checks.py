@@ -10,9 +10,9 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is
-# 900. What only integration tests call is the largest part above it.
-MOST_PUBLIC = 1156
+# Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. Items that only
+# tests call are `pub(crate)`, and their tests are unit tests.
+MOST_PUBLIC = 887
 # Lines of comments and documentation with more than COLUMNS columns, indentation included.
 MOST_LONG = 0
 COLUMNS = 110

@@ -115,7 +115,7 @@ impl Precision {
     }
 
     /// Returns whether the matrix is stored in single precision.
-    pub fn narrow_values(self) -> bool {
+    pub(crate) fn narrow_values(self) -> bool {
         self != Precision::F64
     }
 }

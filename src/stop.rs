@@ -46,7 +46,7 @@ impl StopCode {
     }
 
     /// Converts a code from a device. Panics on any other number: devices write only the codes of the sweeps.
-    pub fn from_device(code: u32) -> StopCode {
+    pub(crate) fn from_device(code: u32) -> StopCode {
         StopCode::from_code(code)
             .unwrap_or_else(|| unreachable!("the device wrote the unknown stop code {code}"))
     }
@@ -345,19 +345,19 @@ pub(crate) const PROGRESS: f64 = 0.99;
 /// falls, counts as progress too. Over 13 matrices of structures, flows and networks (conditions up to 5e15,
 /// with and without jacobi, two right-hand sides each), the longest stretch without progress in a solve that
 /// later converged, or was close to it after 40000 iterations, was 2.6 iterations a row, 5300 in all.
-pub fn stagnation_window(rows: usize) -> usize {
+pub(crate) fn stagnation_window(rows: usize) -> usize {
     rows.saturating_mul(5).clamp(1000, 20_000)
 }
 
 /// The growth of the residual over its initial value that counts as divergence. Residuals of conjugate
 /// gradients on a positive definite matrix may rise by the root of its condition number, which is below 1e8
 /// if f64 can distinguish the matrix from a singular one.
-pub const DIVERGENCE: f64 = 1e10;
+pub(crate) const DIVERGENCE: f64 = 1e10;
 
 /// A condition to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum StoppingRule {
+pub(crate) enum StoppingRule {
     /// The residual relative to the right-hand side is at most this.
     RelativeResidual(f64),
     /// The residual relative to the initial one is at most this.
@@ -384,30 +384,32 @@ pub enum StoppingRule {
     ProductEnded(Arc<AtomicBool>),
     /// The first of these rules that holds.
     Any(Vec<StoppingRule>),
-    /// All of these rules hold at once; the reason is the last one's.
+    /// All of these rules hold at once; the reason is the last one's. Only tests combine rules so.
+    #[cfg_attr(not(test), allow(dead_code))]
     All(Vec<StoppingRule>),
 }
 
 impl StoppingRule {
     /// Makes a rule that stops as soon as one of the rules holds.
-    pub fn any(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
+    pub(crate) fn any(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::Any(rules.into_iter().collect())
     }
 
     /// Makes a rule that stops once all of the rules hold.
-    pub fn all(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
+    #[cfg(test)]
+    pub(crate) fn all(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
     }
 
     /// Makes a rule that stops once this time has passed since a moment; `None` if that is
     /// beyond the range of the clock.
-    pub fn within(limit: Duration, since: Instant) -> Option<StoppingRule> {
+    pub(crate) fn within(limit: Duration, since: Instant) -> Option<StoppingRule> {
         since.checked_add(limit).map(|at| StoppingRule::Deadline { at, limit })
     }
 
     /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at
     /// iterations that it checks.
-    pub fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
+    pub(crate) fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
         if self.windows_fit_steps_of(stride) {
             return Cow::Borrowed(self);
         }
@@ -447,7 +449,7 @@ impl StoppingRule {
     }
 
     /// Returns the reason to stop now, if there is one.
-    pub fn check(&self, now: &Progress) -> Option<StopReason> {
+    pub(crate) fn check(&self, now: &Progress) -> Option<StopReason> {
         let meets = |tolerance: f64| (now.residual <= tolerance).then_some(StopReason::Converged);
         match self {
             StoppingRule::RelativeResidual(_)
@@ -480,7 +482,7 @@ impl StoppingRule {
     /// Returns the tolerance on the residual, relative to the right-hand side, that alone suffices to
     /// stop: a device may test it inside a batch. `None` if the residual is not tested, or only
     /// together with other rules.
-    pub fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
+    pub(crate) fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
             StoppingRule::InitialResidual(tolerance) => Some(tolerance * norms.initial),
@@ -496,7 +498,7 @@ impl StoppingRule {
     /// Returns the residual, relative to the right-hand side, at which a solve has converged: the
     /// tolerance of [`residual_tolerance`](Self::residual_tolerance), or one that counts only
     /// together with other rules.
-    pub fn goal(&self, norms: &Norms) -> Option<f64> {
+    pub(crate) fn goal(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::Any(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::max),
             StoppingRule::All(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::min),
@@ -515,7 +517,7 @@ impl StoppingRule {
     }
 
     /// Returns the growth of the residual that alone suffices to stop.
-    pub fn divergence(&self) -> Option<f64> {
+    pub(crate) fn divergence(&self) -> Option<f64> {
         match self {
             StoppingRule::Divergence(factor) => Some(*factor),
             StoppingRule::Any(rules) => rules.iter().filter_map(StoppingRule::divergence).reduce(f64::min),
@@ -524,7 +526,7 @@ impl StoppingRule {
     }
 
     /// Returns the number of iterations that alone suffices to stop.
-    pub fn most_iterations(&self) -> Option<usize> {
+    pub(crate) fn most_iterations(&self) -> Option<usize> {
         match self {
             StoppingRule::MaxIterations(limit) => Some(*limit),
             StoppingRule::Any(rules) => rules.iter().filter_map(StoppingRule::most_iterations).min(),
@@ -533,7 +535,7 @@ impl StoppingRule {
     }
 
     /// Returns the most iterations that may still run before a rule that counts them must be checked again.
-    pub fn iterations_left(&self, now: &Progress) -> usize {
+    pub(crate) fn iterations_left(&self, now: &Progress) -> usize {
         match self {
             StoppingRule::MaxIterations(limit) => limit.saturating_sub(now.iteration),
             StoppingRule::Stagnation(window) => {

@@ -38,7 +38,7 @@ pub(crate) static ENTRY: Entry = Entry {
 };
 
 /// The backends that `auto` chooses from.
-pub const CHOICES: &[&str] = &["rows", "bsr", "sbsr", "sell", "merge", "pull"];
+pub(crate) const CHOICES: &[&str] = &["rows", "bsr", "sbsr", "sell", "merge", "pull"];
 
 /// Entries below which a product takes about a microsecond with any strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
@@ -292,7 +292,7 @@ fn facts(matrix: &Csr, vector_width: usize) -> MatrixFacts<'_> {
 }
 
 /// Returns the block size with the least estimated time: that of the choice, if the choice has blocks.
-pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
+pub(crate) fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
     fastest(facts(matrix, vector_width).all_blocks())?.block
 }
 

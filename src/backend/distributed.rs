@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator, Operator, OwnBackend};
 use crate::scalar::Scalar;
-pub use complete::complete_operator;
+pub(crate) use complete::complete_operator;
 use ghosts::Ghosts;
 pub(crate) use moves::{rows_of_parts, rows_of_shared};
 pub(crate) use parts::{RowParts, cut_lengths, moved, owner};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub(crate) use transpose::{ColumnCounts, swap_rows, transposed};
 
 /// The rows of a rank, with the ghosts that they need.
-pub struct RankRows {
+pub(crate) struct RankRows {
     /// Its columns are those of a complete vector; see [`Halo`].
     matrix: Arc<Csr>,
     halo: Halo,
@@ -75,7 +75,7 @@ impl RankRows {
     }
 
     /// Returns the rows; their columns are those of a complete vector.
-    pub fn matrix(&self) -> &Arc<Csr> {
+    pub(crate) fn matrix(&self) -> &Arc<Csr> {
         &self.matrix
     }
 
@@ -85,7 +85,7 @@ impl RankRows {
     }
 
     /// Returns the numbers of the rows in the matrix as it was given.
-    pub fn numbers(&self) -> &RowNumbers {
+    pub(crate) fn numbers(&self) -> &RowNumbers {
         &self.numbers
     }
 

@@ -452,7 +452,7 @@ impl Choice {
     }
 
     /// Returns the backend to use without a matrix: `auto` gives the strategy that it falls back to.
-    pub fn without_matrix(&self) -> SettledChoice {
+    pub(crate) fn without_matrix(&self) -> SettledChoice {
         SettledChoice { choice: self.clone(), because: None, candidates: Arc::default() }
     }
 
@@ -462,7 +462,7 @@ impl Choice {
     }
 
     /// Refuses precisions that the backend does not support.
-    pub fn check_precision(&self, precision: Precision) -> Result<()> {
+    pub(crate) fn check_precision(&self, precision: Precision) -> Result<()> {
         if self.entry.precisions.contains(&precision) {
             return Ok(());
         }

@@ -8,8 +8,8 @@ mod caller_arrays;
 pub mod cpu;
 pub mod cuda;
 pub mod distributed;
-pub mod formula;
-pub mod stream;
+pub(crate) mod formula;
+pub(crate) mod stream;
 pub mod sweep;
 pub(crate) mod workspace;
 
@@ -18,7 +18,8 @@ use crate::scalar::Scalar;
 pub use caller_arrays::{LentIndices, LentNumbers, LentProduct, LentRows};
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use distributed::{Distributed, Ranks, RowNumbers};
+pub(crate) use distributed::Distributed;
+pub use distributed::{Ranks, RowNumbers};
 pub(crate) use formula::Formula;
 pub use formula::{Name, Product};
 use rayon::prelude::*;
@@ -26,7 +27,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
-pub use workspace::{Recorded, Work, Workspace};
+pub(crate) use workspace::{Recorded, Work, Workspace};
 
 /// Memory or an operator that a recorded step uses.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
@@ -351,7 +352,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         self.ranks().map_or(stop, |ranks| ranks.any(stop))
     }
 
-    /// Returns the result if it is good on every rank of a distributed device; see [`Ranks::agreed`].
+    /// Returns the result if it is good on every rank of a distributed device; see `Ranks::agreed`.
     fn agreed<R>(&self, result: Result<R>) -> Result<R> {
         match self.ranks() {
             Some(ranks) => ranks.agreed(result),
@@ -369,7 +370,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         self.ranks().map_or(mine, |ranks| ranks.fold(mine, with))
     }
 
-    /// Records one step; see [`Recorded`] for steps over a workspace. The step does not run yet. The
+    /// Records one step; see `Recorded` for steps over a workspace. The step does not run yet. The
     /// recording keeps everything that the step uses; a step that allocates is refused. Vectors that the
     /// step swaps, as [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped
     /// after an odd number of steps.

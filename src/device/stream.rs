@@ -29,7 +29,8 @@ const FILL: Formula = sweep!({ "stream_fill": b = [0] * 1; c = [1] * 1; });
 const CONTENT: &[f64] = &[1.0 / 3.0, 1.0 / 7.0];
 
 /// All sweeps of this module, for compilation ahead of use.
-pub const SWEEPS: &[Sweep<'static>] =
+#[cfg(test)]
+pub(crate) const SWEEPS: &[Sweep<'static>] =
     &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep, FILL.sweep.with(CONTENT)];
 /// Those of the measurement for a report.
 pub(crate) const OF_REPORTS: &[Sweep<'static>] =

@@ -83,7 +83,7 @@ impl Term {
     }
 
     /// Returns -1 times a vector.
-    pub const fn minus_one(v: Operand) -> Term {
+    pub(crate) const fn minus_one(v: Operand) -> Term {
         Term { by: Coefficient::MinusOne, v, factor: None }
     }
 
@@ -98,7 +98,7 @@ impl Term {
     }
 
     /// Returns minus a slot times a vector.
-    pub const fn minus(slot: Slot, v: Operand) -> Term {
+    pub(crate) const fn minus(slot: Slot, v: Operand) -> Term {
         Term { by: Coefficient::MinusSlot(slot), v, factor: None }
     }
 
@@ -164,12 +164,12 @@ impl Dot {
     }
 
     /// `out = ||a||_1`.
-    pub const fn magnitudes(a: Operand, out: Slot) -> Dot {
+    pub(crate) const fn magnitudes(a: Operand, out: Slot) -> Dot {
         Dot::weighted_magnitudes(a, Operand::Ones, out)
     }
 
     /// `out` = the sum of `|a w|`.
-    pub const fn weighted_magnitudes(a: Operand, w: Operand, out: Slot) -> Dot {
+    pub(crate) const fn weighted_magnitudes(a: Operand, w: Operand, out: Slot) -> Dot {
         Dot { of: Summand::Magnitude(a, w), out }
     }
 
@@ -359,6 +359,6 @@ impl<'a> Sweep<'a> {
 
 /// Returns the sweep that computes the dot product `<x, y>` of two vectors that are only read,
 /// and then runs a program.
-pub const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+pub(crate) const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then, numbers: &[] }
 }

@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 use arrayvec::ArrayVec;
 
 /// Named vectors of n x k elements, and a bank of scalars.
-pub struct Workspace<D: Device, T: Scalar> {
+pub(crate) struct Workspace<D: Device, T: Scalar> {
     device: D,
     vectors: Vec<Option<D::Vector<T>>>,
     slots: D::Slots,
@@ -23,7 +23,7 @@ pub struct Workspace<D: Device, T: Scalar> {
 }
 
 /// A borrowed workspace, on which a step of a method works.
-pub struct Work<'a, D: Device, T: Scalar> {
+pub(crate) struct Work<'a, D: Device, T: Scalar> {
     space: &'a mut Workspace<D, T>,
     /// The current name of each vector.
     current_names: [u8; MAX_NAMES],
@@ -275,7 +275,7 @@ fn operands<'a, V>(
 pub(crate) type Step<D, T, P> = fn(parts: &P, work: &mut Work<'_, D, T>) -> Result<()>;
 
 /// A step that is recorded on a device, with its workspace and its operators.
-pub struct Recorded<D: Device, T: Scalar, P> {
+pub(crate) struct Recorded<D: Device, T: Scalar, P> {
     // Dropped before the memory whose addresses it holds. None if the host runs each step.
     graph: Option<D::Graph>,
     workspace: Workspace<D, T>,

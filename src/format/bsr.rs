@@ -9,9 +9,12 @@
 //! other values, -0 and NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones
 //! are stored, in double precision. Matrices with repeated column indices are refused.
 
+#[cfg(test)]
+mod checked;
+
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
-use super::rows::{build_rows, offsets_of};
-use super::values::{Stored, for_stored};
+use super::rows::offsets_of;
+use super::values::Stored;
 use super::{Csr, Offsets, Pattern, Values};
 use crate::error::{Error, FormatFault, Result};
 use crate::parallel::{run_all, split_front, zeros};
@@ -19,7 +22,7 @@ use std::ops::Range;
 
 /// A validated matrix in blocked sparse rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bsr {
+pub(crate) struct Bsr {
     rows: usize,
     cols: usize,
     block: (usize, usize),
@@ -31,7 +34,7 @@ pub struct Bsr {
 
 /// The arrays of a [`Bsr`] matrix, for [`Bsr::new`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct BsrParts {
+pub(crate) struct BsrParts {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
@@ -49,13 +52,8 @@ pub struct BsrParts {
 }
 
 impl Bsr {
-    /// Checks the arrays and takes ownership of them.
-    pub fn new(parts: BsrParts) -> Result<Bsr> {
-        checked(parts).map_err(|fault| Error::InvalidFormat { format: "BSR", fault })
-    }
-
     /// Converts a matrix to blocks of `block` rows and columns.
-    pub fn from_csr(matrix: &Csr, block: (usize, usize)) -> Result<Bsr> {
+    pub(crate) fn from_csr(matrix: &Csr, block: (usize, usize)) -> Result<Bsr> {
         Bsr::convert(matrix, block, false)
     }
 
@@ -83,34 +81,6 @@ impl Bsr {
         Ok(Bsr { rows: matrix.rows(), cols: matrix.cols(), block, entries: matrix.nnz(), pattern, values })
     }
 
-    /// Converts to compressed rows, with every value that is not +0.
-    pub fn to_csr(&self) -> Result<Csr> {
-        for_stored!(&self.values, 0, |values| {
-            let kept = |row| self.elements(row).filter(|&(_, index)| !values[index].is_fill());
-            let bytes = size_of_val(values);
-            let lengths = each_row(self.rows, bytes, |row| narrow_length(kept(row).count()))?;
-            build_rows((self.rows, self.cols), &lengths, false, |row, columns_out, values_out| {
-                for ((col, index), (col_out, value_out)) in
-                    kept(row).zip(columns_out.iter_mut().zip(values_out))
-                {
-                    (*col_out, *value_out) = (col, values[index]);
-                }
-            })
-        })
-    }
-
-    /// Returns the column and the value index of every block element of a row that lies inside the matrix.
-    fn elements(&self, row: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let (height, width) = self.block;
-        let (block_row, inner) = (row / height, row % height);
-        let blocks = self.pattern.row_offsets.get(block_row)..self.pattern.row_offsets.get(block_row + 1);
-        blocks.flat_map(move |block| {
-            let first = self.pattern.col_indices[block] as usize * width;
-            let value = (block * height + inner) * width;
-            (0..width.min(self.cols - first)).map(move |c| ((first + c) as u32, value + c))
-        })
-    }
-
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
@@ -122,48 +92,38 @@ impl Bsr {
     }
 
     /// Returns the numbers of rows and columns of a block.
-    pub fn block(&self) -> (usize, usize) {
+    pub(crate) fn block(&self) -> (usize, usize) {
         self.block
     }
 
-    /// Returns the number of entries, including explicit zeros but not fill.
-    pub fn nnz(&self) -> usize {
-        self.entries
-    }
-
     /// Returns the number of blocks.
-    pub fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.pattern.col_indices.len()
     }
 
-    /// Returns the number of block elements without an entry.
-    pub fn padding(&self) -> usize {
-        self.blocks() * self.block.0 * self.block.1 - self.entries
-    }
-
     /// Returns the number of block rows.
-    pub fn block_rows(&self) -> usize {
+    pub(crate) fn block_rows(&self) -> usize {
         self.pattern.rows
     }
 
     /// Returns the number of block columns.
-    pub fn block_cols(&self) -> usize {
+    pub(crate) fn block_cols(&self) -> usize {
         self.pattern.cols
     }
 
     /// Returns the offset at which each block row begins, in blocks, and the number of blocks
     /// as the last offset.
-    pub fn block_offsets(&self) -> &Offsets {
+    pub(crate) fn block_offsets(&self) -> &Offsets {
         &self.pattern.row_offsets
     }
 
     /// Returns the block column of each block.
-    pub fn block_columns(&self) -> &[u32] {
+    pub(crate) fn block_columns(&self) -> &[u32] {
         &self.pattern.col_indices
     }
 
     /// Returns the values of the blocks, which are never implicit; each block is row-major.
-    pub fn values(&self) -> &Values {
+    pub(crate) fn values(&self) -> &Values {
         &self.values
     }
 
@@ -175,7 +135,7 @@ impl Bsr {
     }
 
     /// Returns the bytes of the arrays: offsets, block columns and values.
-    pub fn storage_bytes(&self) -> u64 {
+    pub(crate) fn storage_bytes(&self) -> u64 {
         let values = self.values.stored().unwrap_or(0) * self.values.width();
         self.pattern.storage_bytes() + values as u64
     }
@@ -188,70 +148,6 @@ fn check_block(block: (usize, usize)) -> std::result::Result<(), FormatFault> {
         }
     }
     Ok(())
-}
-
-fn checked(parts: BsrParts) -> std::result::Result<Bsr, FormatFault> {
-    let BsrParts { rows, cols, block, entries, block_offsets, block_columns, values } = parts;
-    check_block(block)?;
-    if cols > u32::MAX as usize {
-        return Err(FormatFault::TooManyColumns { cols });
-    }
-    let (block_rows, block_cols) = (rows.div_ceil(block.0), cols.div_ceil(block.1));
-    super::pattern::check(block_rows, block_cols, &block_offsets, &block_columns, false)
-        .map_err(FormatFault::Blocks)?;
-    let pattern = Pattern::trusted(block_rows, block_cols, block_offsets, block_columns, false);
-    let got = values.stored().ok_or(FormatFault::ImplicitOnes)?;
-    let expected = (pattern.col_indices.len() as u128 * block.0 as u128).saturating_mul(block.1 as u128);
-    if got as u128 != expected {
-        return Err(FormatFault::Length { array: "values", got, expected });
-    }
-    let matrix = Bsr { rows, cols, block, entries, pattern, values };
-    for_stored!(&matrix.values, 0, |values| matrix.check_values(values))?;
-    Ok(matrix)
-}
-
-impl Bsr {
-    fn check_values<T: Stored>(&self, values: &[T]) -> std::result::Result<(), FormatFault> {
-        let bands = cut(self.block_rows(), pieces_for(size_of_val(values)), |row| {
-            self.pattern.row_offsets.get(row).saturating_add(row)
-        });
-        let mut nonzero = 0;
-        for count in run_all(bands, |mut band| {
-            band.try_fold(0, |sum, block_row| Ok(sum + self.check_block_row(block_row, values)?))
-        }) {
-            nonzero += count?;
-        }
-        if self.entries < nonzero || self.entries > values.len() {
-            return Err(FormatFault::Entries { entries: self.entries, nonzero, stored: values.len() });
-        }
-        Ok(())
-    }
-
-    /// Counts the values other than +0. Fails if one of them lies outside the matrix.
-    fn check_block_row<T: Stored>(
-        &self,
-        block_row: usize,
-        values: &[T],
-    ) -> std::result::Result<usize, FormatFault> {
-        let (height, width) = self.block;
-        let rows_inside = self.rows - block_row * height;
-        let mut nonzero = 0;
-        for block in self.pattern.row_offsets.get(block_row)..self.pattern.row_offsets.get(block_row + 1) {
-            let cols_inside = self.cols - self.pattern.col_indices[block] as usize * width;
-            let size = height * width;
-            for (element, value) in values[block * size..][..size].iter().enumerate() {
-                if value.is_fill() {
-                    continue;
-                }
-                if element / width >= rows_inside || element % width >= cols_inside {
-                    let index = block * size + element;
-                    return Err(FormatFault::PaddingValue { index, value: value.text() });
-                }
-                nonzero += 1;
-            }
-        }
-        Ok(nonzero)
-    }
 }
 
 /// The conversion of a matrix to blocks.

@@ -4,6 +4,9 @@
 //! [`Dcsr::stored_rows`] is row `row_indices[k]` of the matrix. All other rows are zero; a product has to
 //! clear or scale y there. Column indices may be repeated within a row, as in CSR.
 
+#[cfg(test)]
+mod checked;
+
 use super::pieces::narrow;
 use super::{Csr, Offset, Offsets, Pattern};
 use crate::error::{Error, FormatFault, Result};
@@ -12,7 +15,7 @@ use std::sync::Arc;
 
 /// A validated matrix in doubly compressed sparse rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dcsr {
+pub(crate) struct Dcsr {
     rows: usize,
     row_indices: Vec<u32>,
     stored: Csr,
@@ -20,7 +23,7 @@ pub struct Dcsr {
 
 impl Dcsr {
     /// Checks the row indices against the stored rows, and takes ownership of both.
-    pub fn new(rows: usize, row_indices: Vec<u32>, stored: Csr) -> Result<Dcsr> {
+    pub(crate) fn new(rows: usize, row_indices: Vec<u32>, stored: Csr) -> Result<Dcsr> {
         let matrix = Dcsr { rows, row_indices, stored };
         matrix.check().map_err(|fault| Error::InvalidFormat { format: "DCSR", fault })?;
         Ok(matrix)
@@ -47,7 +50,7 @@ impl Dcsr {
 
     /// Converts a matrix by removing its empty rows. Column indices and values are moved; column indices that
     /// another matrix shares are copied.
-    pub fn from_csr(matrix: Csr) -> Result<Dcsr> {
+    pub(crate) fn from_csr(matrix: Csr) -> Result<Dcsr> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let kept = |row: &usize| !matrix.row_range(*row).is_empty();
         let count = (0..rows).filter(kept).count();
@@ -65,51 +68,29 @@ impl Dcsr {
         Ok(Dcsr { rows, row_indices, stored: Csr::with_pattern(Arc::new(pattern), values)? })
     }
 
-    /// Converts to compressed rows, including empty ones: bit for bit those that the matrix was built from.
-    pub fn to_csr(&self) -> Result<Csr> {
-        self.clone().into_csr()
-    }
-
-    /// Converts to compressed rows as [`to_csr`](Dcsr::to_csr) does, but moves column indices and values.
-    pub fn into_csr(self) -> Result<Csr> {
-        let (pattern, values) = self.stored.into_parts();
-        let offsets = match &pattern.row_offsets {
-            Offsets::U32(offsets) => spread(offsets, &self.row_indices, self.rows)?,
-            Offsets::U64(offsets) => spread(offsets, &self.row_indices, self.rows)?,
-        };
-        let cols = pattern.cols;
-        let Pattern { col_indices, repeats, .. } = Pattern::unshared(pattern)?;
-        Csr::with_pattern(Arc::new(Pattern::trusted(self.rows, cols, offsets, col_indices, repeats)), values)
-    }
-
     /// Returns the number of rows, including empty ones.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
+    pub(crate) fn cols(&self) -> usize {
         self.stored.cols()
     }
 
     /// Returns the number of entries, including explicit zeros.
-    pub fn nnz(&self) -> usize {
+    pub(crate) fn nnz(&self) -> usize {
         self.stored.nnz()
     }
 
     /// Returns the row index of each stored row.
-    pub fn row_indices(&self) -> &[u32] {
+    pub(crate) fn row_indices(&self) -> &[u32] {
         &self.row_indices
     }
 
     /// Returns the rows that have entries, as a CSR matrix.
-    pub fn stored_rows(&self) -> &Csr {
+    pub(crate) fn stored_rows(&self) -> &Csr {
         &self.stored
-    }
-
-    /// Returns the bytes of the arrays: row indices, offsets, column indices and values.
-    pub fn storage_bytes(&self) -> u64 {
-        self.row_indices.len() as u64 * 4 + self.stored.storage_bytes()
     }
 }
 
@@ -119,16 +100,4 @@ fn squeeze<O: Offset>(offsets: &[O], count: usize) -> Result<Offsets> {
     kept.push(offsets[0]);
     kept.extend(offsets.windows(2).filter(|w| w[0].at() < w[1].at()).map(|w| w[1]));
     Ok(O::wrap(kept))
-}
-
-/// Inserts the offsets of empty rows.
-fn spread<O: Offset>(offsets: &[O], row_indices: &[u32], rows: usize) -> Result<Offsets> {
-    let size =
-        rows.checked_add(1).ok_or(Error::OutOfMemory { bytes: rows as u128 * size_of::<O>() as u128 })?;
-    let mut spread: Vec<O> = room(size)?;
-    for (&row, &offset) in row_indices.iter().zip(offsets) {
-        spread.resize(row as usize + 1, offset);
-    }
-    spread.resize(size, offsets[row_indices.len()]);
-    Ok(O::wrap(spread))
 }

@@ -7,8 +7,10 @@
 //! which is always right, and required if all values are implicitly 1, because padding then has no stored
 //! value 0. Matrices with repeated column indices are refused.
 
+#[cfg(test)]
+mod checked;
+
 use super::pieces::{cut, each_row, narrow_length, pieces_for};
-use super::rows::build_rows;
 use super::values::{Stored, for_stored};
 use super::{Csr, Values};
 use crate::error::{Error, FormatFault, Result};
@@ -17,7 +19,7 @@ use std::ops::Range;
 
 /// A validated matrix in ELLPACK.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ell {
+pub(crate) struct Ell {
     rows: usize,
     cols: usize,
     entries: usize,
@@ -27,12 +29,8 @@ pub struct Ell {
 }
 
 impl Ell {
-    /// Largest number of slots per entry that [`Ell::from_csr`] accepts. A slot holds an entry or padding.
-    /// Above this limit another format takes less memory.
-    pub const MAX_SLOTS_PER_ENTRY: usize = 4;
-
     /// Checks the arrays and takes ownership of them. The width is the largest of `row_lengths`.
-    pub fn new(
+    pub(crate) fn new(
         rows: usize,
         cols: usize,
         row_lengths: Vec<u32>,
@@ -71,14 +69,8 @@ impl Ell {
         })
     }
 
-    /// Converts a matrix. Fails if the padded matrix has more than
-    /// [`Ell::MAX_SLOTS_PER_ENTRY`] slots per entry.
-    pub fn from_csr(matrix: &Csr) -> Result<Ell> {
-        Ell::with_limit(matrix, Ell::MAX_SLOTS_PER_ENTRY)
-    }
-
     /// Converts a matrix. Fails if the padded matrix has more than `most` slots per entry.
-    pub fn with_limit(matrix: &Csr, most: usize) -> Result<Ell> {
+    pub(crate) fn with_limit(matrix: &Csr, most: usize) -> Result<Ell> {
         matrix.pattern().refuse_repeats()?;
         let (rows, entries) = (matrix.rows(), matrix.nnz());
         let row_lengths = each_row(rows, 4 * rows, |row| narrow_length(matrix.row_range(row).len()))?;
@@ -93,18 +85,6 @@ impl Ell {
         Ok(Ell { rows, cols: matrix.cols(), entries, row_lengths, col_indices, values })
     }
 
-    /// Converts to compressed rows, bit for bit those that the matrix was built from.
-    pub fn to_csr(&self) -> Result<Csr> {
-        for_stored!(&self.values, self.col_indices.len(), |values| {
-            build_rows((self.rows, self.cols), &self.row_lengths, false, |row, columns_out, values_out| {
-                let slots = (row..).step_by(self.rows);
-                for ((slot, col), value) in slots.zip(columns_out).zip(values_out) {
-                    (*col, *value) = (self.col_indices[slot], values[slot]);
-                }
-            })
-        })
-    }
-
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
@@ -115,40 +95,25 @@ impl Ell {
         self.cols
     }
 
-    /// Returns the number of entries, including explicit zeros but not padding.
-    pub fn nnz(&self) -> usize {
-        self.entries
-    }
-
     /// Returns the number of slots of every row: the length of the longest row.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.row_lengths.iter().max().map_or(0, |&width| width as usize)
     }
 
-    /// Returns the number of slots without an entry.
-    pub fn padding(&self) -> usize {
-        self.col_indices.len() - self.entries
-    }
-
     /// Returns the number of entries of each row.
-    pub fn row_lengths(&self) -> &[u32] {
+    pub(crate) fn row_lengths(&self) -> &[u32] {
         &self.row_lengths
     }
 
     /// Returns the column index of each slot: the first entries of all rows, then the second
     /// entries, and so on.
-    pub fn col_indices(&self) -> &[u32] {
+    pub(crate) fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
     /// Returns the value of each slot in the same order.
-    pub fn values(&self) -> &Values {
+    pub(crate) fn values(&self) -> &Values {
         &self.values
-    }
-
-    /// Returns the bytes of the arrays: row lengths, column indices and values.
-    pub fn storage_bytes(&self) -> u64 {
-        (self.row_lengths.len() * 4 + self.col_indices.len() * (4 + self.values.width())) as u64
     }
 }
 

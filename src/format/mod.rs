@@ -7,9 +7,9 @@
 //! | format | additional storage | back to CSR |
 //! |---|---|---|
 //! | [`Coo`] | row indices | the same, duplicates summed; f32 as f64 |
-//! | [`Dcsr`] | indices of the rows that have entries | the same |
-//! | [`Ell`], [`Sell`] | padding, and row lengths to distinguish it | the same |
-//! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
+//! | `Dcsr` | indices of the rows that have entries | the same |
+//! | `Ell`, `Sell` | padding, and row lengths to distinguish it | the same |
+//! | `Bsr` | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
 //! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
 //!
 //! [`Coordinates`] are no matrix, but the positions of the nodes whose unknowns are the rows of one.
@@ -19,7 +19,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod blocked;
-pub mod bsr;
+pub(crate) mod bsr;
 mod buckets;
 pub(crate) mod columns;
 mod columns_transposed;
@@ -37,33 +37,33 @@ pub(crate) mod finish;
 mod join;
 pub(crate) mod narrow;
 mod order;
-pub mod partition;
+pub(crate) mod partition;
 pub(crate) mod pattern;
 mod pieces;
 pub(crate) mod product;
 mod renumber;
 mod rows;
 mod select;
-pub mod sell;
+pub(crate) mod sell;
 pub mod stats;
 mod transpose;
 pub(crate) mod values;
 
-pub use bsr::Bsr;
+pub(crate) use bsr::Bsr;
 pub use coo::Coo;
 pub use coordinates::Coordinates;
 pub use csr::Csr;
 pub(crate) use cuthill_mckee::reverse_cuthill_mckee;
-pub use dcsr::Dcsr;
+pub(crate) use dcsr::Dcsr;
 pub use dense::Dense;
 pub(crate) use diagonal_blocks::DiagonalBlocks;
-pub use ell::Ell;
+pub(crate) use ell::Ell;
 pub use finish::Duplicates;
 pub(crate) use pattern::Offset;
 pub use pattern::{Offsets, Pattern};
 pub(crate) use rows::offsets_of;
-pub use sell::Sell;
-pub use stats::Stats;
+pub(crate) use sell::Sell;
+pub(crate) use stats::Stats;
 pub use values::Values;
 
 #[cfg(all(test, feature = "nalgebra", feature = "sprs"))]

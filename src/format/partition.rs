@@ -7,7 +7,7 @@ pub(crate) const ROW: usize = 6;
 
 /// Cuts the rows of a matrix into contiguous parts of about equal work, by entries. Each part except the last
 /// has a multiple of `together` rows. Returns the first row of each part, and the number of rows.
-pub fn by_entries(matrix: &Csr, parts: usize, together: usize) -> Vec<usize> {
+pub(crate) fn by_entries(matrix: &Csr, parts: usize, together: usize) -> Vec<usize> {
     cut((matrix.rows(), ROW), |row| matrix.row_offsets().get(row), parts, together)
 }
 

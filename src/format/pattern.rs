@@ -55,7 +55,7 @@ impl Offset for u64 {
 /// Row offsets in the narrowest width that holds the number of entries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Offsets {
-    /// 32-bit offsets, for up to [`Offsets::MOST_NARROW`] entries.
+    /// 32-bit offsets, for up to 2^32 - 4097 entries.
     U32(Vec<u32>),
     /// 64-bit offsets, for more entries.
     U64(Vec<u64>),
@@ -64,7 +64,7 @@ pub enum Offsets {
 impl Offsets {
     /// Largest number of entries with 32-bit offsets: a little below 2^32, so that a kernel may
     /// step past the end of a row.
-    pub const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
+    pub(crate) const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
 
     /// Stores offsets in the narrowest width that holds the last (largest) one.
     pub fn narrowest(offsets: Vec<u64>) -> Offsets {
@@ -136,7 +136,7 @@ impl Pattern {
 
     /// Checks the arrays as [`new`](Pattern::new) does, but allows repeated column indices within a row, next
     /// to each other: a graph with parallel edges. The values of repeated entries add up.
-    pub fn with_repeats(
+    pub(crate) fn with_repeats(
         rows: usize,
         cols: usize,
         row_offsets: Offsets,

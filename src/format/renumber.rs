@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Csr {
     /// Returns the transpose of the square matrix whose entry (i, j) is entry (`order[i]`, `order[j]`) of
     /// this one. `order` is a permutation of the rows.
-    pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
+    pub(crate) fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
         let (rows, cols) = (self.rows(), self.cols());
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: "a symmetric permutation" });

@@ -59,7 +59,7 @@ impl Csr {
     }
 
     /// Returns the rows in a range, with all columns.
-    pub fn row_band(&self, rows: Range<usize>) -> Result<Csr> {
+    pub(crate) fn row_band(&self, rows: Range<usize>) -> Result<Csr> {
         let first = rows.start;
         let from = |row: usize| self.row_range(first + row);
         let lengths = each_row(rows.len(), 4 * rows.len(), |row| narrow_length(from(row).len()))?;

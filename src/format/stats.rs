@@ -28,14 +28,13 @@ mod memory;
 mod rows;
 mod symmetry;
 
-pub use blocks::{Block, Blocks, SIZES};
+pub use blocks::Block;
+pub(crate) use blocks::Blocks;
 pub(crate) use components::Components;
 pub use density::Density;
-pub use distinct::MOST_DISTINCT;
-pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
-pub use symmetry::{
-    Asymmetry, PartRows, PartVerdict, ROUNDING, Rounding, Symmetry, Verdict, first_unpaired, symmetry_of,
-};
+pub use memory::FormatBytes;
+pub use symmetry::{Asymmetry, Rounding, Symmetry, Verdict, first_unpaired};
+pub(crate) use symmetry::{PartRows, PartVerdict, symmetry_of};
 
 use super::Csr;
 use crate::error::Error;
@@ -91,9 +90,9 @@ pub struct ValueStats {
     pub not_finite: usize,
     /// Number of values that single precision does not represent exactly.
     pub beyond_f32: usize,
-    /// Number of distinct values, up to [`MOST_DISTINCT`]; -0 counts as 0.
+    /// Number of distinct values, up to 65,536; -0 counts as 0.
     pub distinct: usize,
-    /// Whether there are fewer than [`MOST_DISTINCT`] distinct values, so that `distinct` is exact.
+    /// Whether there are fewer than 65,536 distinct values, so that `distinct` is exact.
     pub distinct_is_exact: bool,
 }
 
@@ -130,7 +129,7 @@ pub struct Bandwidth {
 
 /// Statistics of a matrix. Rows and columns are counted from 0.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
@@ -174,7 +173,7 @@ pub struct Stats {
 
 impl Stats {
     /// Computes the statistics from all entries. With `symmetric_by_construction`, symmetry is not checked.
-    pub fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
+    pub(crate) fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
         // Repeated entries count as their sum.
         let warn = |error: &Error| log::warn!("repeated entries are counted separately: {error}");
         let summed = matrix.pattern().has_repeats().then(|| matrix.summed().inspect_err(warn).ok()).flatten();

@@ -23,7 +23,7 @@ impl Csr {
     }
 
     /// Returns the number of entries of each column.
-    pub fn column_lengths(&self) -> Result<Vec<u32>> {
+    pub(crate) fn column_lengths(&self) -> Result<Vec<u32>> {
         column_lengths(self)
     }
 }

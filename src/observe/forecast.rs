@@ -33,7 +33,7 @@ const CONFIRMED: [f64; 2] = [0.75, 0.9];
 
 /// The residuals so far, as the lowest of each of at most 256 equally long stretches of iterations.
 #[derive(Clone, Debug)]
-pub struct Forecast {
+pub(crate) struct Forecast {
     /// Logarithm of the first residual.
     first: f64,
     /// Residuals in a stretch.
@@ -60,7 +60,7 @@ impl Default for Forecast {
 
 impl Forecast {
     /// Adds the residuals of further iterations; the first residual is that of the start.
-    pub fn add(&mut self, residuals: &[f64]) {
+    pub(crate) fn add(&mut self, residuals: &[f64]) {
         for residual in residuals {
             let value = residual.max(f64::MIN_POSITIVE).ln();
             if self.lows.is_empty() && self.count == 0 {
@@ -105,7 +105,7 @@ impl Forecast {
 
     /// Estimates the fewest and the most iterations left until the residual is at most `tolerance`; `None` as
     /// long as the estimates are not reliable.
-    pub fn range(&self, tolerance: f64) -> Option<[f64; 2]> {
+    pub(crate) fn range(&self, tolerance: f64) -> Option<[f64; 2]> {
         let stretches = self.lows.len();
         if stretches < FEWEST_FOR_RANGE {
             return None;

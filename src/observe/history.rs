@@ -164,7 +164,7 @@ impl History {
 
 /// The observer that records every residual of a column with its time.
 #[derive(Clone, Debug, Default)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     column: usize,
     residuals: Vec<f64>,
     seconds: Vec<f64>,
@@ -173,7 +173,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Reserves memory for this many iterations, so that recording them does not allocate.
-    pub fn with_capacity(iterations: usize) -> Recorder {
+    pub(crate) fn with_capacity(iterations: usize) -> Recorder {
         Recorder {
             column: 0,
             residuals: Vec::with_capacity(iterations + 1),
@@ -183,7 +183,8 @@ impl Recorder {
     }
 
     /// Records one of several columns, counted from 0.
-    pub fn of_column(column: usize) -> Recorder {
+    #[cfg(test)]
+    pub(crate) fn of_column(column: usize) -> Recorder {
         Recorder { column, ..Recorder::default() }
     }
 
@@ -193,7 +194,7 @@ impl Recorder {
     }
 
     /// The residuals so far.
-    pub fn residuals(&self) -> &[f64] {
+    pub(crate) fn residuals(&self) -> &[f64] {
         &self.residuals
     }
 }

@@ -8,10 +8,12 @@ pub(crate) mod phrases;
 pub mod profile;
 pub(crate) mod report;
 
-pub use forecast::Forecast;
-pub use history::{History, Recorder};
+pub(crate) use forecast::Forecast;
+pub use history::History;
+pub(crate) use history::Recorder;
 pub use meter::Meter;
-pub use profile::{Phase, Profile};
+pub(crate) use profile::Phase;
+pub use profile::Profile;
 pub use report::{Common, Report};
 
 use crate::error::{Error, Result};

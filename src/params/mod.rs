@@ -8,7 +8,7 @@
 
 mod parse;
 
-pub use parse::items;
+pub(crate) use parse::items;
 pub(crate) use parse::split_name;
 use std::fmt;
 use std::ops::Bound;

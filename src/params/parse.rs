@@ -9,7 +9,7 @@ pub(crate) fn split_name(typed: &str) -> (&str, Option<&str>) {
 }
 
 /// Splits a list at the commas outside of parentheses.
-pub fn items(typed: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn items(typed: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     typed.split(move |c| {
         match c {

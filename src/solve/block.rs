@@ -177,6 +177,7 @@ impl Recurrence for Block {
         spare: [v::q, v::z],
         sweeps: [&[], &[]],
         other_sweeps: &[],
+        #[cfg(test)]
         products: &[],
         coefficients: Coefficients::Conjugate,
         stride: 1,

@@ -49,7 +49,7 @@ names! {
 }
 const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
 /// Number of slots in a workspace.
-pub const SLOTS: usize = s::COUNT;
+pub(crate) const SLOTS: usize = s::COUNT;
 
 /// Computes alpha, and stops if the curvature p'q is not positive.
 const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
@@ -132,6 +132,7 @@ impl Recurrence for Cg {
         spare: [v::r, v::z],
         sweeps: [&[RESIDUAL, DIRECTION], &[RESIDUAL_PRECONDITIONED, DIRECTION_PRECONDITIONED]],
         other_sweeps: &[NORM, START, FINISH],
+        #[cfg(test)]
         products: &[CURVATURE, FIRST_RHO, NEXT_RHO],
         coefficients: Coefficients::Conjugate,
         stride: 1,

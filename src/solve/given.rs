@@ -102,7 +102,7 @@ impl Product for Guarded {
 
 /// The matrix of a system, in double precision.
 #[derive(Clone, Copy)]
-pub enum MatrixRef<'a> {
+pub(crate) enum MatrixRef<'a> {
     /// A matrix with its entries, as the source provides them.
     Stored(&'a Csr),
     /// A matrix known only by its products.
@@ -137,14 +137,6 @@ impl<'a> MatrixRef<'a> {
             MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
             MatrixRef::Applied(product) => (product.rows(), product.rows()),
             MatrixRef::OfRank(rows) => (rows.rows(), rows.rows()),
-        }
-    }
-
-    /// Returns the matrix with its entries, if this process has all of them.
-    pub fn stored(self) -> Option<&'a Csr> {
-        match self {
-            MatrixRef::Stored(matrix) => Some(matrix),
-            MatrixRef::Applied(_) | MatrixRef::OfRank(_) => None,
         }
     }
 
@@ -210,7 +202,7 @@ struct Applied {
 /// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as
 /// interrupted if the product has also set the flag of a rule
 /// [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
-pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
+pub(crate) fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
 

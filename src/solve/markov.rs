@@ -13,10 +13,10 @@
 //! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. This implies
 //! no bound on the error unless it is known how fast the chain mixes.
 
-pub mod chain;
+pub(crate) mod chain;
 mod gauss_seidel;
 pub(crate) mod over_ranks;
-pub mod power;
+pub(crate) mod power;
 mod rows;
 
 use crate::backend::Operator;
@@ -49,7 +49,7 @@ pub enum ChainMethod {
 
 /// A class of states, whose distribution is to be found.
 #[derive(Clone, Copy, Debug)]
-pub struct StationaryProblem<'a> {
+pub(crate) struct StationaryProblem<'a> {
     /// Entry (i, j) is the probability of the step from j to i, as
     /// [`Chain::within`](chain::Chain::within) returns it.
     pub incoming: &'a Csr,
@@ -124,7 +124,7 @@ impl StationaryProblem<'_> {
 
 /// Computes ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once,
 /// so the bound covers the rounding of the products: half a unit of each.
-pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
+pub(crate) fn residual(incoming: &Csr, x: &[f64]) -> f64 {
     residual_of_part(incoming, Part::default(), x)
 }
 
@@ -142,7 +142,7 @@ fn residual_of_part(incoming: &Csr, part: Part<'_>, x: &[f64]) -> f64 {
 
 /// Computes the distribution by power iteration with the operator of a backend, which
 /// multiplies `problem.incoming`.
-pub fn power<D: Device, T: Scalar>(
+pub(crate) fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &StationaryProblem<'_>,
     rule: &StoppingRule,
@@ -181,7 +181,7 @@ const PATIENCE: usize = 25;
 const PROGRESS: f64 = 0.9999;
 
 /// Computes the distribution by Gauss-Seidel, with aggregation or without, on one CPU thread.
-pub fn serial(
+pub(crate) fn serial(
     problem: &StationaryProblem<'_>,
     aggregation: bool,
     rule: &StoppingRule,

@@ -97,6 +97,7 @@ impl Recurrence for Minres {
         spare: [v::q, v::z],
         sweeps: [&[STEP], &[LANCZOS, UPDATE]],
         other_sweeps: &[NORM, FINISH],
+        #[cfg(test)]
         products: &[CURVATURE, FIRST_SQUARE, NEXT_SQUARE],
         coefficients: Coefficients::Lanczos,
         stride: 2,

@@ -7,19 +7,19 @@
 mod agree;
 mod answer;
 pub(crate) mod block;
-pub mod cg;
-pub mod checkpoint;
+pub(crate) mod cg;
+pub(crate) mod checkpoint;
 mod effort;
 mod fixed;
 mod forward_error;
-pub mod given;
+pub(crate) mod given;
 mod linear;
-pub mod markov;
+pub(crate) mod markov;
 pub(crate) mod minres;
 mod norms;
 pub(crate) mod pace;
-pub mod pagerank;
-pub mod part;
+pub(crate) mod pagerank;
+pub(crate) mod part;
 pub(crate) mod pipelined;
 pub mod problem;
 mod recurrence;
@@ -31,14 +31,15 @@ use crate::backend::Operator;
 use crate::device::{Device, Sweep};
 use crate::error::Result;
 use crate::observe::Observer;
-use crate::operator::{DotInto, Residuals};
+use crate::operator::Residuals;
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
 pub(crate) use effort::Effort;
-pub use given::{MatrixRef, Product};
+pub(crate) use given::MatrixRef;
+pub use given::Product;
 use linear::{Linear, Solves, Task};
 use recurrence::{Facts, Operators, Recurrence};
 use std::ops::Deref;
@@ -87,7 +88,7 @@ methods! {
 
 /// A linear system as its source provides it, in double precision.
 #[derive(Clone, Copy, Debug)]
-pub struct System<'a> {
+pub(crate) struct System<'a> {
     /// The matrix, which must be symmetric.
     pub matrix: MatrixRef<'a>,
     /// The right-hand side; several right-hand sides are n x k, row-major.
@@ -100,15 +101,16 @@ pub struct System<'a> {
 
 impl<'a> System<'a> {
     /// Returns the system of one right-hand side that starts at x = 0.
-    pub fn new(matrix: impl Into<MatrixRef<'a>>, b: &'a [f64]) -> System<'a> {
+    pub(crate) fn new(matrix: impl Into<MatrixRef<'a>>, b: &'a [f64]) -> System<'a> {
         System { matrix: matrix.into(), b, x0: None, columns: 1 }
     }
 }
 
 /// An answer with its [`Outcome`], whose fields can be read directly from this type.
 #[derive(Clone, Debug)]
-pub struct Solution {
-    /// The solution vector.
+pub(crate) struct Solution {
+    /// The solution vector. Outside tests only the outcome is of interest.
+    #[cfg_attr(not(test), allow(dead_code))]
     pub x: Vec<f64>,
     /// How the solve ended, and how accurate the solution is.
     pub outcome: Outcome,
@@ -188,7 +190,8 @@ impl Method {
 
     /// Returns whether an iteration is recorded on the device. Otherwise the host takes part
     /// in every iteration.
-    pub fn is_recorded(self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_recorded(self) -> bool {
         self.facts().dense.is_none()
     }
 
@@ -198,7 +201,8 @@ impl Method {
     }
 
     /// Returns the sweeps of the method, so that they can be compiled before a solve.
-    pub fn sweeps(self) -> impl Iterator<Item = Sweep<'static>> {
+    #[cfg(test)]
+    pub(crate) fn sweeps(self) -> impl Iterator<Item = Sweep<'static>> {
         let Facts { sweeps, other_sweeps, .. } = self.facts();
         sweeps.iter().copied().flatten().chain(*other_sweeps).map(|formula| formula.sweep)
     }
@@ -211,13 +215,16 @@ impl Method {
 
     /// Returns the programs that follow the dot product of an operator, so that they can be
     /// compiled before a solve.
-    pub fn programs(self) -> impl Iterator<Item = (DotInto, &'static [crate::device::Op])> {
+    #[cfg(test)]
+    pub(crate) fn programs(
+        self,
+    ) -> impl Iterator<Item = (crate::operator::DotInto, &'static [crate::device::Op])> {
         self.facts().products.iter().map(|product| product.program())
     }
 
     /// Solves the system with operators that a backend has built from its matrix; `m` approximates the
     /// inverse and must be positive definite.
-    pub fn solve<D: Device, T: Scalar>(
+    pub(crate) fn solve<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
@@ -229,7 +236,7 @@ impl Method {
     }
 
     /// Solves the system as [`solve`](Self::solve) does, and saves checkpoints or resumes from one.
-    pub fn solve_saved<D: Device, T: Scalar>(
+    pub(crate) fn solve_saved<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
@@ -245,7 +252,7 @@ impl Method {
     }
 
     /// Prepares the method to solve systems with the matrix of these operators, on their device.
-    pub fn prepare<D: Device, T: Scalar>(
+    pub(crate) fn prepare<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
@@ -257,7 +264,7 @@ impl Method {
 /// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept
 /// from one solve to the next: a solve after the first allocates nothing on the device, and on the CPU
 /// nothing at all if it converges.
-pub struct PreparedMethod<D: Device, T: Scalar>(Box<dyn Solves<D, T>>);
+pub(crate) struct PreparedMethod<D: Device, T: Scalar>(Box<dyn Solves<D, T>>);
 
 impl<D: Device, T: Scalar> PreparedMethod<D, T> {
     /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems
@@ -274,7 +281,7 @@ impl<D: Device, T: Scalar> PreparedMethod<D, T> {
     /// equal to the solve of this column alone if the product of the backend is (`serial`, `rows`). A column
     /// that is NaN, infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are
     /// solved as without it. Fails as a whole if the backend multiplies only one column.
-    pub fn solve(
+    pub(crate) fn solve(
         &mut self,
         system: &System<'_>,
         rule: &StoppingRule,
@@ -286,7 +293,7 @@ impl<D: Device, T: Scalar> PreparedMethod<D, T> {
     }
 
     /// Returns how the last solve ended for a column.
-    pub fn outcome(&self, column: usize) -> Outcome {
+    pub(crate) fn outcome(&self, column: usize) -> Outcome {
         self.0.outcome(column)
     }
 }

@@ -16,9 +16,9 @@
 //! Web, Stanford InfoLab, 1999.
 
 pub(crate) mod certificate;
-pub mod gauss_seidel;
-pub mod links;
-pub mod power;
+pub(crate) mod gauss_seidel;
+pub(crate) mod links;
+pub(crate) mod power;
 
 use crate::backend::Operator;
 use crate::device::{Cpu, Device, Recorded};
@@ -30,7 +30,8 @@ use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabil
 use crate::solve::part::Part;
 use crate::stop::{StopReason, StoppingRule};
 pub(crate) use certificate::Certificate;
-pub use certificate::certify;
+#[cfg(test)]
+pub(crate) use certificate::certify;
 use certificate::certify_renumbered;
 use gauss_seidel::{Parts, State};
 use links::Links;
@@ -65,7 +66,7 @@ pub enum RankMethod {
 
 /// The graph to rank, and the parameters of PageRank.
 #[derive(Clone, Copy, Debug)]
-pub struct RankProblem<'a> {
+pub(crate) struct RankProblem<'a> {
     /// The graph.
     pub links: &'a Links,
     /// The probability d that the surfer follows a link: at least 0, less than 1.
@@ -140,14 +141,14 @@ impl Dangling {
     }
 
     /// Returns whether the ranks sum to 1.
-    pub fn conserves(self) -> bool {
+    pub(crate) fn conserves(self) -> bool {
         self != Dangling::Drop
     }
 }
 
 impl RankProblem<'_> {
     /// Returns the entry of v for a vertex.
-    pub fn teleport(&self, vertex: usize) -> f64 {
+    pub(crate) fn teleport(&self, vertex: usize) -> f64 {
         self.teleport.map_or_else(|| 1.0 / self.links.vertices() as f64, |v| v[vertex])
     }
 
@@ -278,7 +279,7 @@ impl RankMethod {
 
 /// Computes ranks by power iteration, with or without extrapolation, with the operator of a backend, which
 /// multiplies [`Links::incoming`].
-pub fn power<D: Device, T: Scalar>(
+pub(crate) fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
     extrapolate: bool,
@@ -354,7 +355,7 @@ pub(crate) fn power_each<D: Device, T: Scalar>(
 }
 
 /// Computes ranks by Gauss-Seidel, on up to four threads. `parts` must be made from the links of the problem.
-pub fn gauss_seidel(
+pub(crate) fn gauss_seidel(
     device: &Cpu,
     parts: &Parts,
     problem: &RankProblem<'_>,

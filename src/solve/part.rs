@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The rows of this process: all rows, or those of a rank. The functions of a part are collective.
 #[derive(Clone, Copy, Default)]
-pub struct Part<'a>(Option<&'a Halo>);
+pub(crate) struct Part<'a>(Option<&'a Halo>);
 
 impl std::fmt::Debug for Part<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -192,6 +192,7 @@ impl Recurrence for Pipelined {
         spare: [v::r, v::u],
         sweeps: [&[STEP], &[STEP_PRECONDITIONED]],
         other_sweeps: &[NORM, DIRECTION],
+        #[cfg(test)]
         products: &[FIRST_GAMMA, FIRST_W],
         coefficients: Coefficients::Conjugate,
         stride: 1,

@@ -2,7 +2,7 @@
 //! iterations, and the meaning of its scalars.
 
 use crate::backend::Operator;
-use crate::device::{Device, Formula, Name, Product, Slot, SlotState, Track, Work};
+use crate::device::{Device, Formula, Name, Slot, SlotState, Track, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::spectrum::Tridiagonal;
@@ -122,7 +122,8 @@ pub(super) struct Facts {
     /// The sweeps at the start and at the end of a run.
     pub other_sweeps: &'static [Formula],
     /// The products with a dot product and a program after them.
-    pub products: &'static [Product],
+    #[cfg(test)]
+    pub products: &'static [crate::device::Product],
     /// The meaning of the coefficients that an iteration records.
     pub coefficients: Coefficients,
     /// Number of iterations in a step: several if vectors exchange their roles from one

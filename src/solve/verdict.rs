@@ -34,11 +34,9 @@
 use super::given::{Product, multiply_or_nan};
 use super::norms::{Norm, joined_norm, larger, largest_in, largest_magnitude, norm};
 use crate::device::Device;
-use crate::error::Result;
 use crate::format::{Csr, Values};
 use crate::operator::{RESIDUAL_PART, Residuals};
 use crate::parallel::run_all;
-use crate::scalar::Scalar;
 
 /// The unit roundoff of f64.
 const U: f64 = f64::EPSILON / 2.0;
@@ -276,7 +274,13 @@ impl Residual {
     }
 
     /// Computes the residual on a device: in double precision, or as if in twice the precision.
-    pub fn on_device(there: &mut dyn Residuals, compensated: bool, b: &[f64], x: &[f64]) -> Result<Residual> {
+    #[cfg(test)]
+    pub(crate) fn on_device(
+        there: &mut dyn Residuals,
+        compensated: bool,
+        b: &[f64],
+        x: &[f64],
+    ) -> crate::error::Result<Residual> {
         let (mut vector, mut parts) = (vec![0.0; b.len()], vec![[0.0; 4]; b.len().div_ceil(ROWS)]);
         there.compute(compensated, (b, x), &mut vector, &mut parts)?;
         let parts: Vec<Part> = parts.into_iter().map(Part::from).collect();
@@ -372,7 +376,8 @@ fn product(a: f64, b: f64) -> (f64, f64) {
 }
 
 /// Computes the norm of b - A x divided by the norm of b, rounded about once.
-pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
+#[cfg(test)]
+pub(crate) fn true_residual<T: crate::scalar::Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     let x: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
     let difference = Residual::compensated(matrix, b, &x).norm;
     let norm_b = norm(b);

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A binary matrix file, whose rows can be read separately.
-pub struct RowFile {
+pub(crate) struct RowFile {
     path: PathBuf,
     /// Numbers of rows and columns.
     pub shape: (usize, usize),
@@ -27,7 +27,7 @@ pub struct RowFile {
 
 impl RowFile {
     /// Opens the file that `what` names; `None` if it is no uncompressed binary matrix file.
-    pub fn open(what: &OsStr) -> Result<Option<RowFile>> {
+    pub(crate) fn open(what: &OsStr) -> Result<Option<RowFile>> {
         let path = Path::new(what);
         // A pipe can be read only once.
         if !is_file(what) || !path.is_file() {
@@ -56,7 +56,7 @@ impl RowFile {
     }
 
     /// Cuts the rows into contiguous parts of about equal work, as [`partition::by_entries`] does.
-    pub fn cut(&self, parts: usize, together: usize) -> Result<Vec<usize>> {
+    pub(crate) fn cut(&self, parts: usize, together: usize) -> Result<Vec<usize>> {
         let rows = self.shape.0;
         self.with(|file| {
             Ok(partition::cut((rows, partition::ROW), |row| file.entries_before(row), parts, together))
@@ -64,7 +64,7 @@ impl RowFile {
     }
 
     /// Reads some rows; their columns are those of the whole matrix.
-    pub fn read(&self, rows: Range<usize>) -> Result<Csr> {
+    pub(crate) fn read(&self, rows: Range<usize>) -> Result<Csr> {
         self.with(|file| file.read(rows))
     }
 }

@@ -10,7 +10,6 @@ extern crate solver_test_attribute;
 mod common;
 
 mod archives;
-mod binary;
 mod catalog;
 mod coordinates;
 mod direction;

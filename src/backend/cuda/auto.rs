@@ -31,7 +31,7 @@ pub(crate) static ENTRY: Entry = Entry {
 };
 
 /// The backends that `auto` chooses from.
-pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
+pub(crate) const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 
 /// The backend for several columns at once.
 pub(crate) const WITH_COLUMNS: &str = "spmm";

@@ -140,7 +140,7 @@ pub fn require_library() -> Result<()> {
 }
 
 /// Returns the version and file of the library.
-pub fn describe_library() -> Result<String> {
+pub(crate) fn describe_library() -> Result<String> {
     library().map(Functions::describe)
 }
 

@@ -22,7 +22,7 @@ struct Complete<D: Local, T: Scalar> {
 
 /// Makes the operator of the rows of each rank. `multiply` is the operator of the rank's
 /// [`matrix`](RankRows::matrix). All ranks call this together.
-pub fn complete_operator<D: Local, T: Scalar>(
+pub(crate) fn complete_operator<D: Local, T: Scalar>(
     device: &Distributed<D>,
     rows: &Arc<RankRows>,
     multiply: Operator<D, T>,

@@ -76,7 +76,7 @@ impl<T: Scalar> CpuVector<T> {
     }
 
     /// Returns the elements, row by row.
-    pub fn data_mut(&mut self) -> &mut [T] {
+    pub(crate) fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
 }
@@ -184,7 +184,7 @@ impl Cpu {
     }
 
     /// Returns the rows of a chunk.
-    pub fn chunk_rows(chunk: usize, rows: usize) -> Range<usize> {
+    pub(crate) fn chunk_rows(chunk: usize, rows: usize) -> Range<usize> {
         chunk * CHUNK..((chunk + 1) * CHUNK).min(rows)
     }
 
@@ -220,7 +220,7 @@ impl Cpu {
     /// threads, the chunks are split evenly. If there are many chunks, threads that are done take chunks
     /// from other threads. One thread may run all chunks, so no call may wait for another. A single chunk
     /// runs on the calling thread.
-    pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
+    pub(crate) fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
         // Only the loop over chunks is compiled for each caller.
         self.for_each_stretch(chunks, cuts, &|stretch| stretch.for_each(&work));
     }

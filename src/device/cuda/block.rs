@@ -11,7 +11,7 @@ use super::memory::{CudaArray, address};
 use super::modules::{BLOCK, KernelSource};
 use super::parameters::Parameter;
 use super::{Cuda, CudaVector};
-use crate::device::{Addend, Device, MOST_COMBINED, check_combined, check_copied};
+use crate::device::{Addend, Device, check_combined, check_copied};
 use crate::error::Result;
 use crate::scalar::Scalar;
 
@@ -69,9 +69,6 @@ pub fn kernels<T: Scalar>(k: usize) -> Vec<KernelSource> {
     let combine = forms.skip(1).map(|(scaled, added)| combine_kernel::<T>(k, scaled, added));
     [gram_kernel::<T>(k), sums_kernel(k)].into_iter().chain(combine).collect()
 }
-
-/// The numbers of columns for which tests compile the kernels.
-pub const TESTED: [usize; 6] = [1, 3, 16, 17, 32, MOST_COMBINED];
 
 fn gram_kernel<T: Scalar>(k: usize) -> KernelSource {
     KernelSource {
@@ -131,7 +128,7 @@ fn combine_kernel<T: Scalar>(k: usize, scaled: bool, added: Option<bool>) -> Ker
 }
 
 /// Returns the kernel that copies columns to a vector of `T` in `k` columns.
-pub fn copy_kernel<T: Scalar>(k: usize) -> KernelSource {
+pub(crate) fn copy_kernel<T: Scalar>(k: usize) -> KernelSource {
     KernelSource {
         name: "copy_columns".to_owned(),
         body: include_str!("../../../kernels/copy_columns.cuh").to_owned(),

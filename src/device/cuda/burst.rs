@@ -42,7 +42,7 @@ const RESERVED: u64 = 16 << 10;
 
 /// The host's data of a matrix in slices of 32 rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slices {
+pub(crate) struct Slices {
     /// The first column and value of each slice.
     pub offsets: Vec<u32>,
     /// The type of the values in CUDA C++ and its width in bytes, if values are stored.
@@ -85,11 +85,12 @@ enum Action {
 }
 
 /// A vector of a trace: its address, its rows and the type of its elements in CUDA C++.
+#[cfg(test)]
 pub(crate) type TracedVector = (u64, usize, &'static str);
 
 /// The operations of a step, recorded while the step ran without launches.
 #[derive(Default)]
-pub struct Trace {
+pub(crate) struct Trace {
     vectors: Vec<u64>,
     rows: Option<usize>,
     scalar: Option<&'static str>,
@@ -230,13 +231,15 @@ impl Trace {
     }
 
     /// Adds y = A x with vectors that need not exist, to compile a step without a GPU.
-    pub fn product_of(&mut self, matrix: &Slices, [x, y]: [TracedVector; 2]) {
+    #[cfg(test)]
+    pub(crate) fn product_of(&mut self, matrix: &Slices, [x, y]: [TracedVector; 2]) {
         let (x, y) = (self.index(x.0, x.1, 1, x.2), self.index(y.0, y.1, 1, y.2));
         self.multiply(matrix, MatrixPointers([0; 4]), x, y);
     }
 
     /// Adds a sweep over vectors that need not exist, to compile a step without a GPU.
-    pub fn sweep_of(&mut self, writes: &[TracedVector], reads: &[TracedVector], sweep: &Sweep<'_>) {
+    #[cfg(test)]
+    pub(crate) fn sweep_of(&mut self, writes: &[TracedVector], reads: &[TracedVector], sweep: &Sweep<'_>) {
         let mut indices = |all: &[TracedVector]| all.iter().map(|v| self.index(v.0, v.1, 1, v.2)).collect();
         let (writes, reads) = (indices(writes), indices(reads));
         let coefficients = self.coefficients(sweep);
@@ -297,7 +300,7 @@ impl Trace {
 
     /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for
     /// the matrix, for a GPU with this number of multiprocessors and bytes of shared memory for a block.
-    pub fn kernel(
+    pub(crate) fn kernel(
         &self,
         slots: usize,
         multiprocessors: u32,

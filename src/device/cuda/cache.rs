@@ -26,13 +26,13 @@ const LARGEST_FILE: u64 = 1 << 30;
 
 /// A folder of compiled kernels. Any number of threads and processes may use one folder at the same time.
 #[derive(Clone, Debug)]
-pub struct KernelCache {
+pub(crate) struct KernelCache {
     folder: Option<PathBuf>,
 }
 
 /// The size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Files of compiled kernels.
     pub entries: u64,
     /// Their sizes together.
@@ -43,7 +43,7 @@ impl KernelCache {
     /// Opens the cache of this user: `$SOLVER_CACHE/kernels` if that variable is set, otherwise
     /// `solver/kernels` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder,
     /// or if other users can write to the cache folder, no kernel is kept.
-    pub fn open() -> KernelCache {
+    pub(crate) fn open() -> KernelCache {
         match files::cache_folder(FOLDER) {
             Ok(folder) => KernelCache::at(folder.join(FOLDER)),
             Err(none) => {
@@ -61,7 +61,7 @@ impl KernelCache {
     }
 
     /// Makes a cache in `folder`, which is created when the first kernel is stored.
-    pub fn at(folder: impl Into<PathBuf>) -> KernelCache {
+    pub(crate) fn at(folder: impl Into<PathBuf>) -> KernelCache {
         KernelCache { folder: Some(folder.into()) }
     }
 
@@ -71,7 +71,7 @@ impl KernelCache {
     }
 
     /// Counts the files and their bytes; returns zeros if the folder cannot be read.
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else { return usage };
         for entry in entries.flatten() {
@@ -90,7 +90,7 @@ impl KernelCache {
     /// Returns the image of this kernel: from the disk, or else from `compile`, whose result is then stored.
     ///
     /// The only errors are those of `compile`.
-    pub fn get_or_compile(
+    pub(crate) fn get_or_compile(
         &self,
         nvrtc_version: (i32, i32),
         name: &str,

@@ -263,7 +263,7 @@ impl Cuda {
     }
 
     /// Copies a host array into new device memory.
-    pub fn allocate_from<T: Pod>(&self, what: &'static str, host: &[T]) -> Result<CudaArray<T>> {
+    pub(crate) fn allocate_from<T: Pod>(&self, what: &'static str, host: &[T]) -> Result<CudaArray<T>> {
         let array = self.allocate(what, host.len())?;
         // SAFETY: `array` has as many elements as `host`.
         unsafe { self.copy_to(bytemuck::cast_slice(host), address(&array))? };

@@ -10,7 +10,7 @@ mod arrangement;
 #[doc(hidden)]
 pub mod block;
 #[doc(hidden)]
-pub mod burst;
+pub(crate) mod burst;
 #[doc(hidden)]
 pub mod cache;
 mod compiler;
@@ -27,7 +27,7 @@ pub(crate) mod libraries;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
-pub mod modules;
+pub(crate) mod modules;
 pub mod nvrtc;
 pub(crate) mod nvtx;
 #[doc(hidden)]
@@ -324,7 +324,8 @@ impl Cuda {
     }
 
     /// Returns the number of steps that have been recorded to run many times in one launch.
-    pub fn bursts(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn bursts(&self) -> usize {
         self.turn().bursts.get()
     }
 
@@ -359,7 +360,8 @@ impl Cuda {
 
     /// Returns the number of kernels that this process has loaded for the device, whether compiled or
     /// found in the cache on disk.
-    pub fn kernels_loaded(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn kernels_loaded(&self) -> usize {
         self.0.modules.loaded()
     }
 
@@ -391,13 +393,13 @@ impl<T: Scalar> CudaVector<T> {
 const UNROLL: u32 = 2;
 
 /// Returns the kernel of a sweep over vectors of `T` in `k` columns.
-pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
+pub(crate) fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
     sweep_kernel_with::<T>(sweep, k, 0)
 }
 
 /// Returns the same kernel if some vectors that are only read have one column, which is used for every
 /// column: those of the bits that are set in `narrow`, counted from the lowest.
-pub fn sweep_kernel_with<T: Scalar>(sweep: &Sweep<'_>, k: usize, narrow: u8) -> KernelSource {
+pub(crate) fn sweep_kernel_with<T: Scalar>(sweep: &Sweep<'_>, k: usize, narrow: u8) -> KernelSource {
     let (body, arranged, block) = if k == 1 {
         (generate::sweep(sweep), vec![("UNROLL", UNROLL.to_string())], BLOCK)
     } else {

@@ -4,7 +4,7 @@ use super::cache::KernelCache;
 use super::driver::fault;
 use super::images::image;
 pub(crate) use super::kernel_source::BLOCK;
-pub use super::kernel_source::KernelSource;
+pub(crate) use super::kernel_source::KernelSource;
 use super::nvrtc::Image;
 use super::parameters::Parameter;
 use crate::error::Result;
@@ -69,6 +69,7 @@ impl Modules {
     }
 
     /// Returns the number of loaded kernels.
+    #[cfg(test)]
     pub(super) fn loaded(&self) -> usize {
         lock(&self.loaded).len()
     }

@@ -2,7 +2,7 @@
 //!
 //! Kernels are compiled for the GPU at hand when they are first needed, so building this crate takes no CUDA
 //! toolkit and running it on a CPU takes no CUDA at all. A missing or broken library is an [`Error`], never a
-//! panic. Any release from CUDA 11.2 on is accepted, from any folder (see [`Nvrtc::load`]).
+//! panic. Any release from CUDA 11.2 on is accepted, from any folder (see `Nvrtc::load`).
 
 mod functions;
 mod search;
@@ -20,7 +20,7 @@ const LIBRARY: &str = "NVRTC (the CUDA run-time compiler)";
 
 /// A compiled kernel source, as the CUDA driver loads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Image {
+pub(crate) enum Image {
     /// Machine code of one architecture: loads without further compiling.
     Cubin(Vec<u8>),
     /// Portable assembly text, without a closing NUL. The driver compiles it for a GPU that
@@ -28,9 +28,10 @@ pub enum Image {
     Ptx(Vec<u8>),
 }
 
+#[cfg(test)]
 impl Image {
     /// Returns the bytes of either kind.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Image::Cubin(bytes) | Image::Ptx(bytes) => bytes,
         }
@@ -39,7 +40,7 @@ impl Image {
 
 /// The loaded compiler. It stays in the process once loaded; threads may compile with it at the same time.
 #[derive(Debug)]
-pub struct Nvrtc {
+pub(crate) struct Nvrtc {
     functions: Functions,
     path: PathBuf,
     version: (i32, i32),
@@ -64,17 +65,17 @@ impl Nvrtc {
     }
 
     /// Returns the major and minor version, such as (12, 9).
-    pub fn version(&self) -> (i32, i32) {
+    pub(crate) fn version(&self) -> (i32, i32) {
         self.version
     }
 
     /// Returns the library file that is in use.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the architectures that the library compiles for, ascending: 75, 80, 86, 90 and so on.
-    pub fn architectures(&self) -> &[u32] {
+    pub(crate) fn architectures(&self) -> &[u32] {
         &self.architectures
     }
 
@@ -83,7 +84,7 @@ impl Nvrtc {
     ///
     /// `name` is the file name in the compiler's messages. The image is a CUBIN. If this NVRTC does not
     /// support the architecture yet, the image is PTX of the newest supported architecture below it.
-    pub fn compile(&self, name: &str, source: &str, options: &[String], arch: u32) -> Result<Image> {
+    pub(crate) fn compile(&self, name: &str, source: &str, options: &[String], arch: u32) -> Result<Image> {
         self.try_compile(name, source, options, arch).map_err(|log| {
             Error::Gpu(GpuError::KernelCompile { kernel: name.to_owned(), arch: format!("sm_{arch}"), log })
         })

@@ -17,21 +17,24 @@ use crate::device::{Device, Op, Slot};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 pub(crate) use complete::CudaComplete;
-pub use complete::complete_kernel;
 use direct::Direct;
 pub(crate) use halo::CudaBorder;
-pub use halo::{border_kernel, pack_kernel, send_kernel};
 use nccl::Nccl;
 use std::sync::Arc;
 pub(crate) use sums::CudaGathered;
-pub use sums::sum_kernel;
+#[cfg(test)]
+pub(crate) use {
+    complete::complete_kernel,
+    halo::{border_kernel, pack_kernel, send_kernel},
+    sums::sum_kernel,
+};
 
 /// The environment variable that chooses how GPUs exchange data: `direct` or `nccl`.
 pub(crate) const LINK: &str = "SOLVER_GPU_LINK";
 
 /// The connection to the GPUs of the other ranks.
 #[derive(Clone)]
-pub enum Link {
+pub(crate) enum Link {
     /// GPUs that write to each other's memory.
     Direct(Arc<Direct>),
     /// GPUs that NCCL connects.

@@ -14,13 +14,13 @@ pub(crate) type Outgoing<'a> = (usize, &'a [u8]);
 pub(crate) type Incoming<'a> = (usize, &'a mut [u8]);
 
 /// A connection of devices, which ends the waiting on them when a rank fails.
-pub trait Connection: Send + Sync {
+pub(crate) trait Connection: Send + Sync {
     /// Called on the thread of the rank that fails, with its number.
     fn rank_failed(&self, rank: usize);
 }
 
 /// Moves bytes between ranks. A rank that fails must end the other ranks, so no function returns an error.
-pub trait Communicator: Send + Sync {
+pub(crate) trait Communicator: Send + Sync {
     /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
 
@@ -138,7 +138,7 @@ impl Ranks {
     }
 
     /// Returns the whole numbers of all ranks.
-    pub fn all_of(&self, mine: u64) -> Vec<u64> {
+    pub(crate) fn all_of(&self, mine: u64) -> Vec<u64> {
         let mut all = vec![0; self.size()];
         self.0.communicator.all_gather(cast_slice(&[mine]), cast_slice_mut(&mut all));
         all
@@ -151,7 +151,7 @@ impl Ranks {
 
     /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one
     /// that names the rank that failed.
-    pub fn agreed<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn agreed<T>(&self, result: Result<T>) -> Result<T> {
         let failed = self.all_of(u64::from(result.is_err()));
         let value = result?;
         match failed.iter().position(|failed| *failed > 0) {

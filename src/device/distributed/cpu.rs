@@ -48,13 +48,13 @@ impl<T: Scalar> Buffers<T> {
 }
 
 /// A border with its buffers.
-pub struct CpuBorder<T> {
+pub(crate) struct CpuBorder<T> {
     border: Border<T>,
     buffers: Mutex<Buffers<T>>,
 }
 
 /// A complete vector of `k` columns, and the entries that are sent.
-pub struct CpuComplete<T>(Mutex<Room<T>>);
+pub(crate) struct CpuComplete<T>(Mutex<Room<T>>);
 
 struct Room<T> {
     k: usize,

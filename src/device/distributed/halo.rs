@@ -21,7 +21,7 @@ struct Neighbour {
 }
 
 /// The exchange of entries between ranks.
-pub struct Halo {
+pub(crate) struct Halo {
     ranks: Ranks,
     rows: Range<usize>,
     total: usize,

@@ -19,7 +19,7 @@ use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub(crate) use communicator::Connection;
-pub use communicator::{Communicator, Ranks};
+pub use communicator::Ranks;
 pub(crate) use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
@@ -31,7 +31,7 @@ pub use threads::{Threads, in_threads};
 
 /// A matrix in compressed rows whose columns are ghosts, for the few rows that have such entries.
 #[derive(Clone, Debug, Default)]
-pub struct Border<T> {
+pub(crate) struct Border<T> {
     /// The rows, counted from the first row of the rank.
     pub rows: Vec<u32>,
     /// The offset of each row, and at the end the number of entries.
@@ -43,7 +43,7 @@ pub struct Border<T> {
 }
 
 /// What a device over ranks needs of the device of each rank.
-pub trait Local: Device {
+pub(crate) trait Local: Device {
     /// The connection to the devices of the other ranks.
     type Link: Clone + Send + Sync;
     /// Room for the scalars of all ranks, for a bank of slots.
@@ -127,7 +127,7 @@ pub trait Local: Device {
 }
 
 /// The ranks, and the connection of a device to the devices of the other ranks.
-pub struct Over<'a, D: Local> {
+pub(crate) struct Over<'a, D: Local> {
     /// The ranks.
     pub ranks: &'a Ranks,
     /// The connection.
@@ -135,7 +135,7 @@ pub struct Over<'a, D: Local> {
 }
 
 /// A bank of slots on the device of each rank, with the same values on all ranks.
-pub struct RankSlots<D: Local> {
+pub(crate) struct RankSlots<D: Local> {
     /// The slots of this rank.
     pub own: D::Slots,
     pub(super) gathered: D::Gathered,
@@ -143,7 +143,7 @@ pub struct RankSlots<D: Local> {
 
 /// A device of each rank, together.
 #[derive(Clone)]
-pub struct Distributed<D: Local> {
+pub(crate) struct Distributed<D: Local> {
     local: D,
     ranks: Ranks,
     link: D::Link,
@@ -159,7 +159,7 @@ impl<D: Local> fmt::Debug for Distributed<D> {
 
 impl<D: Local> Distributed<D> {
     /// Joins the devices of all ranks, which call this together. `rows` are the numbers of this rank's rows.
-    pub fn new(local: D, ranks: Ranks, rows: RowNumbers) -> Result<Distributed<D>> {
+    pub(crate) fn new(local: D, ranks: Ranks, rows: RowNumbers) -> Result<Distributed<D>> {
         let link = local.link(&ranks)?;
         Ok(Distributed { local, ranks, link, rows })
     }

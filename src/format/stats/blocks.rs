@@ -16,7 +16,7 @@ use crate::parallel::{run_all, threads_for, zeros};
 use std::ops::Range;
 
 /// Heights and widths of the counted blocks.
-pub const SIZES: std::ops::RangeInclusive<usize> = 2..=8;
+pub(crate) const SIZES: std::ops::RangeInclusive<usize> = 2..=8;
 /// Number of widths.
 const WIDTHS: usize = 7;
 /// Number of heights, 1 to 8. Height 1 fills the SIMD vector at no cost.
@@ -57,7 +57,7 @@ pub struct Block {
 
 /// Statistics of all block sizes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     /// The size that moves the fewest bytes; none if the matrix has no entries or blocks were not counted.
     pub best: Option<Block>,
     /// Bytes of CSR: values in double precision, column indices and offsets.
@@ -101,7 +101,7 @@ impl Blocks {
     /// product. Bands with far more entries than the average are not extrapolated, as they may be clusters
     /// that the sample met by chance. The standard error of the sample is added to the estimated number of
     /// blocks. Small matrices are counted in full.
-    pub fn sampled(matrix: &Csr) -> Blocks {
+    pub(crate) fn sampled(matrix: &Csr) -> Blocks {
         /// Entries of the sample: at least `ENTRIES`, or a `SHARE`-th of all entries if that is more.
         const ENTRIES: usize = 40_000;
         const SHARE: usize = 64;

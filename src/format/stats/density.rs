@@ -65,7 +65,7 @@ impl Density {
     }
 
     /// Returns whether each cell is one position of the matrix.
-    pub fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.rows_per_cell == 1 && self.cols_per_cell == 1
     }
 

@@ -1,7 +1,7 @@
 //! The number of distinct values, exact up to a limit.
 
 /// Number of distinct values at which counting ends.
-pub const MOST_DISTINCT: usize = 1 << 16;
+pub(crate) const MOST_DISTINCT: usize = 1 << 16;
 
 /// Initial number of slots.
 const FEW: usize = 64;

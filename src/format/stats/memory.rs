@@ -6,9 +6,9 @@ use super::blocks::Block;
 use rayon::prelude::*;
 
 /// Rows in a slice of SELL.
-pub const SELL_SLICE: usize = 32;
+pub(crate) const SELL_SLICE: usize = 32;
 /// Rows of a sorting window of SELL.
-pub const SELL_SIGMA: usize = 1024;
+pub(crate) const SELL_SIGMA: usize = 1024;
 
 /// Bytes in one format.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -23,7 +23,7 @@ pub struct FormatBytes {
 
 impl FormatBytes {
     /// Returns the bytes in blocks.
-    pub fn of_block(block: &Block) -> FormatBytes {
+    pub(crate) fn of_block(block: &Block) -> FormatBytes {
         let [height, width] = block.size;
         let elements = u128::from(block.blocks) * (height * width) as u128;
         FormatBytes {

@@ -22,14 +22,14 @@ mod part;
 use super::super::Csr;
 use crate::error::{Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for};
-pub use part::{PartRows, PartVerdict};
+pub(crate) use part::{PartRows, PartVerdict};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The difference between the two entries of a pair that counts as rounding, relative to their size.
-pub const ROUNDING: f64 = 1e-12;
+pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// Numbers of entries off the diagonal that have a mirrored entry. Entry (j, i) is the
 /// mirrored entry of entry (i, j).
@@ -77,7 +77,7 @@ impl Symmetry {
 pub enum Verdict {
     /// Every entry equals its mirrored entry.
     Exact,
-    /// Some pairs differ, but none by more than [`ROUNDING`].
+    /// Some pairs differ, but none by more than 1e-12 of their size.
     ToRounding(Rounding),
     /// The first entry, by rows, that differs by more than rounding from its mirrored entry.
     No(Asymmetry),
@@ -99,7 +99,7 @@ pub struct Rounding {
 }
 
 /// Returns whether a square matrix is symmetric, exactly or to rounding. Repeated entries count as their sum.
-pub fn symmetry_of(matrix: &Csr) -> Result<Verdict> {
+pub(crate) fn symmetry_of(matrix: &Csr) -> Result<Verdict> {
     if !matrix.is_square() {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         return Err(Error::NotSquare { rows, cols, solver: "the test for symmetry" });

@@ -1,10 +1,11 @@
 //! Statistics compared with their definitions on random matrices and on the zoo, and with published facts on
 //! real matrices; and their independence of the number of threads.
 
+use super::blocks::SIZES;
+use super::distinct::MOST_DISTINCT;
+use super::memory::{SELL_SIGMA, SELL_SLICE};
 use crate::common::zoo;
-use crate::format::stats::{
-    Block, Density, FormatBytes, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, Verdict, symmetry_of,
-};
+use crate::format::stats::{Block, Density, FormatBytes, Verdict, symmetry_of};
 use crate::format::{Coo, Csr, Offsets, Stats, Values};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::common::zoo;
 use crate::error::{CsrFault, FormatFault};
 use crate::format::bsr::BsrParts;
-use crate::format::sell::SellParts;
+use crate::format::sell::checked::SellParts;
 use crate::format::{Bsr, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values};
 use std::fmt::Debug;
 use std::sync::Arc;

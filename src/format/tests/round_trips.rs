@@ -179,7 +179,7 @@ proptest! {
         );
         prop_assert_eq!(bits(&again.unwrap().to_csr().unwrap()), bits(&m));
         let sell = Sell::from_csr(&m, height, 3 * height).unwrap();
-        let again = Sell::new(crate::format::sell::SellParts {
+        let again = Sell::new(crate::format::sell::checked::SellParts {
             rows: m.rows(),
             cols: m.cols(),
             slice_height: sell.slice_height(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A chain: the probabilities of its steps, and the classes of states that it cannot leave.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// Entry (i, j) is the probability of the step from i to j.
     steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
@@ -28,7 +28,7 @@ pub struct Closed {
 impl Chain {
     /// Checks that the rows of a matrix are distributions; `normalise` divides them by their
     /// sums if these differ from 1.
-    pub fn new(matrix: impl Into<Arc<Csr>>, normalise: bool) -> Result<Chain> {
+    pub(crate) fn new(matrix: impl Into<Arc<Csr>>, normalise: bool) -> Result<Chain> {
         let matrix = matrix.into();
         if !matrix.is_square() {
             return Err(Error::NotSquare { rows: matrix.rows(), cols: matrix.cols(), solver: "markov" });
@@ -53,7 +53,7 @@ impl Chain {
     }
 
     /// Returns the closed classes, ordered by their lowest state.
-    pub fn closed(&self) -> &[Closed] {
+    pub(crate) fn closed(&self) -> &[Closed] {
         &self.closed
     }
 
@@ -63,13 +63,13 @@ impl Chain {
     }
 
     /// Returns the number of transient states: those in no closed class.
-    pub fn transient(&self) -> usize {
+    pub(crate) fn transient(&self) -> usize {
         self.transient
     }
 
     /// Returns the chain within one closed class, transposed: entry (i, j) is the probability of the step
     /// from the j-th of its states to the i-th.
-    pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
+    pub(crate) fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
         Ok(Arc::new(self.steps_within(class)?.transposed()?))
     }
 

@@ -33,7 +33,7 @@ const STEPPED: Formula = sweep!({ "markov_step": y = y - x; x = x + lazy * y; st
 });
 
 /// The sweeps of this method, so that they can be compiled ahead; the sweep follows a product.
-pub const SWEEPS: &[Sweep<'static>] = &[STEPPED.sweep];
+pub(crate) const SWEEPS: &[Sweep<'static>] = &[STEPPED.sweep];
 
 /// Number of vectors in the workspace.
 pub(crate) const VECTORS: usize = 2;

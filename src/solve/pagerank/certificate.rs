@@ -14,8 +14,7 @@
 //! its backends; the bits are those of the host. Over ranks, each rank computes F(x) - x in its own rows, and
 //! the sums of the ranks are added in their order.
 
-use super::{Dangling, RankProblem, Renumbered};
-use crate::error::{Error, Result};
+use super::{Dangling, RankProblem};
 use crate::format::Values;
 use crate::operator::RankMap;
 use crate::parallel::collected;
@@ -43,7 +42,10 @@ impl Certificate {
 
 /// Certifies x, which contains a rank for each vertex of the graph, or of the part of it that
 /// this process has.
-pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
+#[cfg(test)]
+pub(crate) fn certify(problem: &RankProblem<'_>, x: &[f64]) -> crate::error::Result<Certificate> {
+    use super::Renumbered;
+    use crate::error::Error;
     problem.check()?;
     let (what, expected, got) = ("the ranks", problem.links.rows(), x.len());
     if got != expected {

@@ -44,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, tabulate, zeros};
 use crate::solve::rounding::{Total, sum, sum_in_parts};
-pub use parts::Parts;
+pub(crate) use parts::Parts;
 use parts::{Part, REPEATS};
 
 /// Rows that are summed before their sum is added to that of the part, so that rounding errors stay small.

@@ -40,7 +40,7 @@ const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-280..=1e280;
 /// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all
 /// links out of j; a vertex without links, or with links of weight 0 only, is a *sink*.
 #[derive(Clone, Debug)]
-pub struct Links {
+pub(crate) struct Links {
     /// Entry (i, j) is the link from j to i: ones that are not stored, or weights. Over ranks, the rows of
     /// this rank, with the columns of a complete vector.
     incoming: Arc<Csr>,
@@ -74,18 +74,18 @@ impl fmt::Debug for There {
 
 impl Links {
     /// Builds the links of a graph in which entry (i, j) is the link from i to j.
-    pub fn new(graph: &Csr) -> Result<Links> {
+    pub(crate) fn new(graph: &Csr) -> Result<Links> {
         let out = Links::weights_out(graph)?;
         Ok(Links::with_transpose(Arc::new(graph.transposed()?), out))
     }
 
     /// Builds the links of a graph from its transpose and the result of [`weights_out`](Links::weights_out).
-    pub fn with_transpose(transpose: Arc<Csr>, out: Vec<f64>) -> Links {
+    pub(crate) fn with_transpose(transpose: Arc<Csr>, out: Vec<f64>) -> Links {
         Links { incoming: transpose, of_rank: None, out, order: None, there: None }
     }
 
     /// Checks a graph, and returns the sum of the weights of the links out of each vertex.
-    pub fn weights_out(graph: &Csr) -> Result<Vec<f64>> {
+    pub(crate) fn weights_out(graph: &Csr) -> Result<Vec<f64>> {
         check_square(graph)?;
         checked_weights(graph, 0)
     }
@@ -97,7 +97,7 @@ impl Links {
     }
 
     /// Lets a device compute the sums of certificates.
-    pub fn compute_on_device(&mut self, inflow: Box<dyn Inflow>) {
+    pub(crate) fn compute_on_device(&mut self, inflow: Box<dyn Inflow>) {
         self.there = Some(There(Arc::new(Mutex::new(inflow))));
     }
 
@@ -119,7 +119,7 @@ impl Links {
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as
     /// it saves in ten iterations. Two copies of the graph are in memory at once, and a copy of one bucket
     /// of links for each thread.
-    pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
+    pub(crate) fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check_square(&graph)?;
         match order(&graph)? {
@@ -137,7 +137,7 @@ impl Links {
 
     /// Returns the links by target vertex, in the vertex order of this folder: the matrix that
     /// an operator must multiply.
-    pub fn incoming(&self) -> &Arc<Csr> {
+    pub(crate) fn incoming(&self) -> &Arc<Csr> {
         &self.incoming
     }
 
@@ -148,12 +148,12 @@ impl Links {
     }
 
     /// Returns the number of vertices.
-    pub fn vertices(&self) -> usize {
+    pub(crate) fn vertices(&self) -> usize {
         self.part().total(self.rows())
     }
 
     /// Returns the number of vertices of this process.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.out.len()
     }
 
@@ -173,18 +173,18 @@ impl Links {
     }
 
     /// Returns the rows of this rank, if the vertices are distributed over ranks.
-    pub fn rank_rows(&self) -> Option<&Arc<RankRows>> {
+    pub(crate) fn rank_rows(&self) -> Option<&Arc<RankRows>> {
         self.of_rank.as_ref()
     }
 
     /// Returns the number of vertices of this process without links.
-    pub fn count_sinks(&self) -> usize {
+    pub(crate) fn count_sinks(&self) -> usize {
         let count = |out: &[f64]| out.iter().filter(|&&out| out == 0.0).count();
         self.out.par_chunks(1 << 16).map(count).sum()
     }
 
     /// Returns whether vertices have been reordered.
-    pub fn are_reordered(&self) -> bool {
+    pub(crate) fn are_reordered(&self) -> bool {
         self.order.is_some()
     }
 

@@ -71,7 +71,7 @@ names! {
     }
 }
 /// Number of slots in a workspace.
-pub const SLOTS: usize = s::COUNT;
+pub(crate) const SLOTS: usize = s::COUNT;
 
 /// Iterations from one extrapolation to the next.
 const PERIOD: usize = 10;
@@ -158,11 +158,13 @@ const AHEAD: Formula = sweep!({
 } then (SPREAD));
 
 /// The sweeps that follow a product.
-pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_LOOP.sweep];
+#[cfg(test)]
+pub(crate) const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_LOOP.sweep];
 /// The sweep before the first iteration if the start is the same at all vertices.
 pub(crate) const USUAL_START: Sweep<'static> = START_EVEN.sweep;
 /// The sweeps of this method, so that they can be compiled ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[
+#[cfg(test)]
+pub(crate) const SWEEPS: &[Sweep<'static>] = &[
     START.sweep,
     START_EVEN.sweep,
     EVEN.sweep,

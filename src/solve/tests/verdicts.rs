@@ -23,7 +23,7 @@ on_each_device! {
 }
 
 fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &StoppingRule) -> Solution {
-    let a = operator::<D, f64>(device, &Arc::new(given.matrix.stored().unwrap().clone()));
+    let a = operator::<D, f64>(device, &Arc::new(given.matrix.entries().unwrap().clone()));
     method.solve(a, None, given, rule, &mut []).unwrap()
 }
 

@@ -35,7 +35,7 @@ pub(super) use header::Key;
 pub(super) use rows::FileRows;
 
 /// Checks whether a file with this content is a binary matrix, damaged or not.
-pub fn is_binary(bytes: &[u8]) -> bool {
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(header::MAGIC)
 }
 
@@ -214,3 +214,6 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

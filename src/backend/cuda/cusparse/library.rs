@@ -40,7 +40,7 @@ pub fn require_library() -> Result<()> {
 }
 
 /// Returns the version and file of the library.
-pub fn describe_library() -> Result<String> {
+pub(crate) fn describe_library() -> Result<String> {
     require_library()?;
     // SAFETY: the library is loaded and stays loaded; the type is the one in its header.
     Ok(unsafe {

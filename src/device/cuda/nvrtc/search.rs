@@ -41,7 +41,7 @@ const HINT_OTHER: Hint = hint!(
 impl Nvrtc {
     /// Returns the compiler of this process, which is loaded on the first call. A failure is not kept:
     /// the next call tries again.
-    pub fn get() -> Result<&'static Nvrtc> {
+    pub(crate) fn get() -> Result<&'static Nvrtc> {
         static LOADED: OnceLock<Nvrtc> = OnceLock::new();
         // Only one thread searches at a time. The lock guards no data, so a panic of another thread
         // leaves nothing inconsistent.
@@ -70,7 +70,7 @@ impl Nvrtc {
     ///    `/usr/local`, pyenv and the user's folder, and `$CONDA_PREFIX/lib`.
     ///
     /// If all libraries that work are too new for the driver, takes the first of them.
-    pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
+    pub(crate) fn load(at: Option<&Path>) -> Result<Nvrtc> {
         let nvrtc = load(at)?;
         let (major, minor) = nvrtc.version;
         log::debug!("NVRTC {major}.{minor} loaded from {}", nvrtc.path.display());

@@ -23,7 +23,7 @@ const ALIGNMENT: usize = 16;
 
 /// Returns the kernel that copies the rank's own entries, and stores the rows that other ranks need in their
 /// memory, or else in a buffer for NCCL.
-pub fn complete_kernel<T: Scalar>(k: usize, direct: bool) -> KernelSource {
+pub(crate) fn complete_kernel<T: Scalar>(k: usize, direct: bool) -> KernelSource {
     let mut parameters = vec![
         Parameter::read::<T>("x"),
         Parameter::written::<T>("complete"),
@@ -80,7 +80,7 @@ struct DirectRoom {
 }
 
 /// A complete vector on a GPU.
-pub struct CudaComplete<T> {
+pub(crate) struct CudaComplete<T> {
     device: Cuda,
     link: Link,
     ranks: Ranks,

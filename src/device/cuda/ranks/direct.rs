@@ -26,7 +26,7 @@ pub(crate) struct Place<T>([T; 2]);
 const BLOCK: usize = 2 << 20;
 
 /// The GPUs of all ranks, of which each can write to the memory of each other.
-pub struct Direct {
+pub(crate) struct Direct {
     device: Cuda,
     /// Whether each rank is in this process.
     here: Vec<bool>,

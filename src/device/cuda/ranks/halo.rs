@@ -36,7 +36,7 @@ fn defines_of<T: Scalar>(step: u32) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the kernel that copies the rows that other ranks need, for NCCL.
-pub fn pack_kernel<T: Scalar>(k: usize) -> KernelSource {
+pub(crate) fn pack_kernel<T: Scalar>(k: usize) -> KernelSource {
     KernelSource {
         name: "halo_pack".to_owned(),
         body: TEXT.to_owned(),
@@ -53,7 +53,7 @@ pub fn pack_kernel<T: Scalar>(k: usize) -> KernelSource {
 }
 
 /// Returns the kernel that stores these rows in the memory of other ranks.
-pub fn send_kernel<T: Scalar>(k: usize) -> KernelSource {
+pub(crate) fn send_kernel<T: Scalar>(k: usize) -> KernelSource {
     KernelSource {
         name: "halo_send".to_owned(),
         body: format!("{DIRECT}{TEXT}"),
@@ -74,7 +74,12 @@ pub fn send_kernel<T: Scalar>(k: usize) -> KernelSource {
 
 /// Returns the kernel of the products with ghosts, with a dot product into `slot` if there is one.
 /// `lanes` threads take a row.
-pub fn border_kernel<T: Scalar>(k: usize, lanes: u32, slot: Option<Slot>, direct: bool) -> KernelSource {
+pub(crate) fn border_kernel<T: Scalar>(
+    k: usize,
+    lanes: u32,
+    slot: Option<Slot>,
+    direct: bool,
+) -> KernelSource {
     let mut parameters: Vec<Parameter> = ["rows", "columns"].map(Parameter::array::<u32>).into();
     parameters.push(Parameter::array::<u64>("offsets"));
     parameters.push(Parameter::scalars::<T>("values"));
@@ -137,7 +142,7 @@ struct DirectRoom {
 }
 
 /// A border on a GPU, with room for the entries that are sent and received.
-pub struct CudaBorder {
+pub(crate) struct CudaBorder {
     device: Cuda,
     link: Link,
     ranks: Ranks,

@@ -117,7 +117,7 @@ pub(crate) struct Piece {
 
 /// The GPUs of all ranks, connected. Operations are enqueued on a stream beside that of the device, so that
 /// kernels and messages overlap.
-pub struct Nccl {
+pub(crate) struct Nccl {
     functions: &'static Functions,
     /// The number of the rank once one has failed.
     raw: Mutex<std::result::Result<Raw, usize>>,

@@ -20,7 +20,7 @@ const SEVERAL: u32 = 512;
 const WHAT: &str = "the scalars of all ranks";
 
 /// Room for the scalars of all ranks.
-pub struct CudaGathered {
+pub(crate) struct CudaGathered {
     numbers: CudaArray<f64>,
     direct: Option<DirectSums>,
 }
@@ -56,7 +56,7 @@ fn window(which: &[Slot]) -> (usize, usize) {
 }
 
 /// Returns the kernel that adds slots over ranks and runs a program; with `direct` it collects them first.
-pub fn sum_kernel(which: &[Slot], program: &[Op], k: usize, direct: bool) -> KernelSource {
+pub(crate) fn sum_kernel(which: &[Slot], program: &[Op], k: usize, direct: bool) -> KernelSource {
     let (first, width) = window(which);
     let mut parameters = vec![Parameter::scratch::<f64>("gathered"), Parameter::value::<u32>("ranks")];
     if direct {

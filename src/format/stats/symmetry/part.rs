@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The pairs of some rows that are not equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PartVerdict {
+pub(crate) struct PartVerdict {
     /// The pairs that differ by rounding.
     pub rounded: Option<Rounding>,
     /// The first entry that differs by more than rounding from its mirrored entry.
@@ -20,7 +20,7 @@ pub struct PartVerdict {
 
 impl PartVerdict {
     /// Joins the results of neighbouring rows, in their order.
-    pub fn join(self, below: PartVerdict) -> PartVerdict {
+    pub(crate) fn join(self, below: PartVerdict) -> PartVerdict {
         let rounded = match (self.rounded, below.rounded) {
             (Some(a), Some(b)) => Some(a.join(b)),
             (a, b) => a.or(b),
@@ -29,7 +29,7 @@ impl PartVerdict {
     }
 
     /// Returns the verdict on the whole matrix.
-    pub fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> Verdict {
         let rounded = self.rounded.map_or(Verdict::Exact, Verdict::ToRounding);
         self.beyond.map_or(rounded, Verdict::No)
     }
@@ -38,7 +38,7 @@ impl PartVerdict {
 /// Some rows of a square matrix, and the same rows of its transpose; columns of both are those of the whole
 /// matrix, and no entry is repeated.
 #[derive(Clone, Copy, Debug)]
-pub struct PartRows<'a> {
+pub(crate) struct PartRows<'a> {
     /// The index of the first row.
     pub first: usize,
     /// The rows of the matrix.
@@ -65,7 +65,7 @@ impl PartRows<'_> {
     }
 
     /// Returns whether every pair of these rows is equal.
-    pub fn is_symmetric(&self) -> bool {
+    pub(crate) fn is_symmetric(&self) -> bool {
         let equal = self.over_rows(|rows| {
             let mut equal = true;
             for row in rows {
@@ -77,7 +77,7 @@ impl PartRows<'_> {
     }
 
     /// Compares the pairs; `diagonal` returns the entry on the diagonal of any row, 0 if it is not stored.
-    pub fn compare(&self, diagonal: impl Fn(usize) -> f64 + Sync) -> PartVerdict {
+    pub(crate) fn compare(&self, diagonal: impl Fn(usize) -> f64 + Sync) -> PartVerdict {
         let parts = self.over_rows(|rows| {
             let mut all = PartVerdict::default();
             rows.for_each(|row| self.compare_row(row, &diagonal, &mut all));

@@ -1,9 +1,10 @@
 //! The verdict on symmetry: exact, to rounding, or none.
 
+use super::ROUNDING;
 use crate::Error;
 use crate::common::vectors::Numbers;
 use crate::common::zoo;
-use crate::format::stats::{Asymmetry, ROUNDING, Rounding, Verdict, symmetry_of};
+use crate::format::stats::{Asymmetry, Rounding, Verdict, symmetry_of};
 use crate::format::{Coo, Csr, Duplicates, Stats, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;

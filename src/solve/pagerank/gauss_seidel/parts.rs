@@ -23,7 +23,7 @@ const NONE: u32 = u32::MAX;
 
 /// The core of a graph, cut into parts, and its tail.
 #[derive(Debug)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// The links by target that the parts were made from.
     links: Arc<Csr>,
     /// The vertices of the core, in increasing order.
@@ -82,7 +82,7 @@ struct Layout<'a> {
 
 impl Parts {
     /// Divides the vertices into core and tail, and cuts the core into parts.
-    pub fn new(links: &Links) -> Result<Parts> {
+    pub(crate) fn new(links: &Links) -> Result<Parts> {
         let into = links.incoming();
         if links.vertices() != into.rows() {
             let reason = "Gauss-Seidel runs in one process, and the links are those of several";

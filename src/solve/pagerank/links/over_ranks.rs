@@ -19,7 +19,7 @@ impl Links {
     /// into parts of about equal work: a vertex counts as `work` links in addition to its own. With
     /// `reorder`, the vertices of a rank may get the order with the fastest gathers. If all ranks see the
     /// whole graph and pass it, no links are exchanged. All ranks call this together.
-    pub fn of_ranks(
+    pub(crate) fn of_ranks(
         ranks: &Ranks,
         starts: &[usize],
         (graph, whole): (&Csr, Option<&Csr>),

@@ -1,10 +1,10 @@
 //! The binary format: round trips, and refusal of damaged files.
 
+use crate::Error;
+use crate::format::{Coo, Csr, Dense, Offsets, Values};
+use crate::source::binary::{is_binary, read, read_bytes, write};
+use crate::source::{Attached, Loaded, Options, RowFile, load, load_with};
 use proptest::prelude::*;
-use solver::Error;
-use solver::format::{Coo, Csr, Dense, Offsets, Values};
-use solver::source::binary::{is_binary, read, read_bytes, write};
-use solver::source::{Attached, Loaded, Options, RowFile, load, load_with};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -263,10 +263,10 @@ fn reading_speed() {
 fn a_matrix_falsely_declared_symmetric_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.slv");
-    let matrix = solver::source::load("uniform:n=20,row=3").unwrap().matrix;
+    let matrix = crate::source::load("uniform:n=20,row=3").unwrap().matrix;
     let stored = matrix.nnz() as u64;
-    let declared = solver::source::Loaded::new(matrix, stored, true);
-    let refused = solver::source::binary::write(&path, &declared).unwrap_err();
+    let declared = crate::source::Loaded::new(matrix, stored, true);
+    let refused = crate::source::binary::write(&path, &declared).unwrap_err();
     assert!(refused.to_string().contains("not"), "{refused}");
     assert!(!path.exists());
 }
@@ -296,7 +296,7 @@ fn rows_are_read_separately_for_every_type_of_values_and_offsets() {
                 assert_eq!(rows_of(&read, 0..rows.len()), rows_of(&loaded.matrix, rows));
             }
             for (parts, together) in [(1, 1), (3, 1), (4, 5), (30, 1)] {
-                let expected = solver::format::partition::by_entries(&loaded.matrix, parts, together);
+                let expected = crate::format::partition::by_entries(&loaded.matrix, parts, together);
                 assert_eq!(file.cut(parts, together).unwrap(), expected);
             }
         }
