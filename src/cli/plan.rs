@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     pub stopping: Stopping,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
+    /// Whether the part of b in the null space is removed.
+    pub project: bool,
     /// How the rows are divided among ranks or GPUs.
     pub partition: Partition,
     /// The checkpoint files to write and to resume from.
@@ -113,6 +115,7 @@ impl Plan {
             stopping: Stopping { time_limit: running.time_limit, ..stopping },
             running,
             assume_symmetric: args.assume_symmetric,
+            project: args.project,
             partition: args.partition,
             checkpoints,
             output: args.output,

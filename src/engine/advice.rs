@@ -24,6 +24,7 @@ pub(crate) fn as_method(setting: &str, value: &str) -> String {
         ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
         ("vectors", _) => "Options { attached: true }".to_owned(),
         ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
+        ("project", _) => "project(true)".to_owned(),
         (setting, "") => setting.replace('-', "_"),
         (setting, value) => format!("{}({value})", setting.replace('-', "_")),
     }

@@ -7,6 +7,7 @@ use super::origin::Origin;
 use super::rhs::RightHandSide;
 use super::seat::Labels;
 use super::settings::Input;
+use super::singular::Singular;
 use crate::device::Ranks;
 use crate::device::stream::Limit;
 use crate::observe::report::{Common, Report};
@@ -70,6 +71,8 @@ pub struct Answer {
     error: Option<(f64, f64)>,
     limit: Option<Limit>,
     profile: Option<Profile>,
+    /// Whether the matrix is singular, as far as that was found out.
+    singular: Option<Singular>,
 }
 
 /// The error of x relative to its largest entry above which the report of a converged answer has a caution.
@@ -101,7 +104,13 @@ impl Answer {
             error,
             limit: None,
             profile: profile::active(),
+            singular: None,
         }
+    }
+
+    /// Adds what is known about the null space.
+    pub(super) fn singular(self, singular: Option<Singular>) -> Answer {
+        Answer { singular, ..self }
     }
 
     /// Combines the errors of the rows of all ranks.
@@ -205,7 +214,8 @@ impl Answer {
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
         let origin = &*facts.matrix.origin;
-        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault);
+        let many = self.singular.as_ref().filter(|_| self.converged()).map(Singular::note);
+        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault).chain(&many);
         let notes: Vec<&str> = notes.map(String::as_str).collect();
         let resumed = outcome.iterations_earlier > 0;
         let limit = self.limit;
@@ -257,6 +267,11 @@ impl Answer {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
         let untried = facts.labels.precond == "none" && !minres && facts.moves;
+        let singular = self.singular.as_ref().filter(|_| !self.converged());
+        let unsolvable = singular.and_then(|singular| singular.hint(&naming("project", "")));
+        if unsolvable.is_some() {
+            return unsolvable;
+        }
         let suitable = if facts.on_cpu { "ic0" } else { "chebyshev" };
         match outcome.reason {
             StopReason::IndefiniteMatrix { .. } if facts.precision.narrow_values() => {

@@ -5,6 +5,7 @@ use super::answer::{Answer, AnswerFacts};
 use super::device::DeviceHandle;
 use super::limit;
 use super::rhs::RightHandSide;
+use super::singular::Singular;
 use crate::device::stream::Limit;
 use crate::observe::phrases::ends_of_columns;
 use crate::observe::report::{ColumnReport, Report};
@@ -75,6 +76,12 @@ impl Answers {
         let column =
             |(outcome, recorder)| Answer::new(Vec::new(), outcome, recorder, Arc::clone(facts), &one);
         Answers { x, columns: outcomes.into_iter().zip(recorders).map(column).collect(), limit: None }
+    }
+
+    /// Adds what is known about the null space, for each column.
+    pub(super) fn singular(self, singular: Vec<Option<Singular>>) -> Answers {
+        let columns = self.columns.into_iter().zip(singular);
+        Answers { columns: columns.map(|(answer, singular)| answer.singular(singular)).collect(), ..self }
     }
 
     /// Returns the solutions as an n x k array, row-major. The column of a right-hand side

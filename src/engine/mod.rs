@@ -40,6 +40,7 @@ mod seat;
 mod session;
 mod settings;
 mod shared;
+mod singular;
 mod solver;
 mod spread;
 mod stopping;

@@ -29,7 +29,7 @@ mod rows;
 mod symmetry;
 
 pub use blocks::{Block, Blocks, SIZES};
-pub(crate) use components::Components;
+pub(crate) use components::{Components, component_of_each_row};
 pub use density::Density;
 pub use distinct::MOST_DISTINCT;
 pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};

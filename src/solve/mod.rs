@@ -17,6 +17,7 @@ mod linear;
 pub mod markov;
 pub(crate) mod minres;
 mod norms;
+pub(crate) mod null_space;
 pub(crate) mod pace;
 pub mod pagerank;
 pub mod part;

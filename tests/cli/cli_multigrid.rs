@@ -59,3 +59,15 @@ fn coordinates_and_near_null_vectors_that_do_not_fit_are_refused_with_a_remedy()
     let other = refused_with("jacobi", "--coords", "0 0\n1 0\n0 1\n1 1\n");
     assert!(other.contains("--coords") && other.contains("--precond amg"), "{other}");
 }
+
+#[test]
+fn a_system_without_a_solution_is_named_and_projected_on_request() {
+    let system = ["--matrix", "poisson2d:20x15,boundary=neumann", "--rhs", "random:3", "--precond", "amg"];
+    let (code, report) = cg(&system);
+    assert_eq!(code, 1, "{report}");
+    let hint = report["hint"].as_str().unwrap();
+    assert!(hint.contains("the constant vector") && hint.contains("--project"), "{hint}");
+    let (code, report) = cg(&[&system[..], &["--project"]].concat());
+    assert_eq!(code, 0, "{report}");
+    assert!(report["note"].as_str().unwrap().contains("was removed"), "{report}");
+}

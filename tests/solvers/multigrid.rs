@@ -199,3 +199,56 @@ fn near_null_vectors_that_do_not_fit_are_refused_with_a_remedy() {
     let error = matrix.with_coordinates(points).map(drop).unwrap_err().to_string();
     assert!(error.contains("33 nodes") && error.contains("100 rows"), "{error}");
 }
+
+#[test]
+fn the_answer_for_a_singular_matrix_names_its_null_space() {
+    for (name, what) in [
+        ("poisson2d:30x20,boundary=neumann", "the constant vector"),
+        ("delaunay3d:n=300,unknowns=3,boundary=neumann", "6 rigid-body modes"),
+    ] {
+        let matrix = Matrix::open(name).unwrap();
+        let b = System::random(Arc::new(matrix.csr().clone())).b;
+        let answer = Cg::new(&matrix).device("cpu").precond("amg").solve(&b).unwrap();
+        let note = answer.report().note.unwrap_or_default();
+        assert!(answer.converged() && note.contains(&format!("it maps {what} to 0")), "{name}: {note}");
+    }
+    let matrix = Matrix::open("poisson2d:30x20").unwrap();
+    let answer = Cg::new(&matrix).device("cpu").precond("amg").solve(&vec![1.0; 600]).unwrap();
+    assert!(!answer.report().note.unwrap_or_default().contains("singular"));
+}
+
+#[test]
+fn a_right_hand_side_outside_the_range_is_named_and_its_rest_is_solved_with_a_projection() {
+    let matrix = Matrix::open("poisson2d:40x30,boundary=neumann").unwrap();
+    let b: Vec<f64> = (0..1200).map(|i| f64::from(i % 13) - 2.0).collect();
+    for precond in ["none", "ic0", "amg"] {
+        let solver = || Cg::new(&matrix).device("cpu").precond(precond);
+        let failed = solver().solve(&b).unwrap();
+        let hint = failed.report().hint.unwrap_or_default();
+        assert!(!failed.converged() && hint.contains("no x solves the system"), "{precond}: {hint}");
+        assert!(hint.contains("project(true)"), "{precond}: {hint}");
+        let answer = solver().project(true).solve(&b).unwrap();
+        assert!(answer.converged(), "{precond}: {}", answer.report());
+        let note = answer.report().note.unwrap_or_default();
+        assert!(note.contains("was removed"), "{precond}: {note}");
+        // The residual is the constant part of b, and the shortest solution has no such part.
+        let mean = b.iter().sum::<f64>() / 1200.0;
+        let product = matrix.csr().multiply_reference(answer.x());
+        let size = b.iter().map(|b| b * b).sum::<f64>().sqrt();
+        let left = b.iter().zip(&product).map(|(b, p)| (b - p - mean).powi(2)).sum::<f64>().sqrt();
+        assert!(left < 2.0 * tolerance::RTOL * size, "{precond}: {left}");
+        assert!((answer.x().iter().sum::<f64>() / 1200.0).abs() < 1e-10, "{precond}");
+    }
+}
+
+#[test]
+fn every_column_is_projected_and_a_definite_matrix_is_solved_as_without_a_projection() {
+    let singular = Matrix::open("poisson2d:20x20,boundary=neumann").unwrap();
+    let b: Vec<f64> = (0..800).map(|i| f64::from(i % 7)).collect();
+    let mut prepared = Cg::new(&singular).device("cpu").columns(2).project(true).prepare().unwrap();
+    let answers = prepared.solve_many(RightHandSides::new(&b, 2)).unwrap();
+    assert!(answers.converged(), "{}", answers.report());
+    let definite = Matrix::open("poisson2d:20x20").unwrap();
+    let x = |project| Cg::new(&definite).device("cpu").project(project).solve(&b[..400]).unwrap().into_x();
+    assert_eq!(bits(&x(true)), bits(&x(false)));
+}

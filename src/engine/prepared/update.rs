@@ -35,7 +35,7 @@ impl Prepared {
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         // Chosen again, for the new values, if another solve has several columns.
-        (self.several, self.columns) = (None, 1);
+        (self.several, self.columns, self.null_space) = (None, 1, None);
         self.label_checkpoints(1);
         let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
         let rebuilt = match &mut self.seats {

@@ -34,6 +34,7 @@ use crate::scalar::Scalar;
 use cycle::{Builder, SWEEPS, Shape};
 use hierarchy::{Hierarchy, Options};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +44,8 @@ pub(super) struct Row;
 
 /// The largest reciprocal of a scaled diagonal entry for which levels in single precision stay in range.
 const WIDEST: f64 = 1e18;
+/// The factor from 1 within which the largest diagonal entry is near 1.
+const NEAR: f64 = 4096.0;
 /// The most unknowns of a node.
 const MOST_UNKNOWNS: usize = 64;
 const STRENGTH: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
@@ -132,7 +135,7 @@ impl Construction for Row {
         };
         log::info!("amg: near-null vectors: {near_null}");
         let near_null = on_coupled_rows(&matrix, near_null.vectors(), block)?;
-        let hierarchy = Hierarchy::of(&matrix, near_null, block, &options)?;
+        let hierarchy = Hierarchy::of(&matrix, &near_null, block, &options)?;
         let sizes = hierarchy.sizes();
         let entries: usize = sizes.iter().map(|(_, entries)| entries).sum();
         let complexity = entries as f64 / sizes[0].1.max(1) as f64;
@@ -157,27 +160,30 @@ impl Construction for Row {
 /// Sets the near-null vectors to zero in rows that the rest of the system does not affect, such as those of
 /// fixed displacements: no combination of the vectors is an error there. Nodes of one unknown need no change,
 /// because such a node is in no aggregate.
-fn on_coupled_rows(matrix: &Csr, vectors: &Dense, block: usize) -> Result<Dense> {
-    let (rows, m, mut values) = (vectors.rows(), vectors.cols(), vectors.values().to_vec());
+fn on_coupled_rows<'a>(matrix: &Csr, vectors: &'a Dense, block: usize) -> Result<Cow<'a, Dense>> {
     if block == 1 {
-        return Dense::new(rows, m, values);
+        return Ok(Cow::Borrowed(vectors));
     }
+    let (rows, m, mut values) = (vectors.rows(), vectors.cols(), vectors.values().to_vec());
     let is_coupled = |row: usize| matrix.row(row).any(|(column, value)| column != row && value != 0.0);
     values
         .par_chunks_mut(m)
         .enumerate()
         .filter(|(row, _)| !is_coupled(*row))
         .for_each(|(_, row)| row.fill(0.0));
-    Dense::new(rows, m, values)
+    Dense::new(rows, m, values).map(Cow::Owned)
 }
 
 /// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double
-/// precision.
+/// precision, and that power. A matrix whose largest diagonal entry is not far from 1 stays as it is.
 fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
     let summed = matrix.pattern().has_repeats().then(|| matrix.summed().map(Arc::new)).transpose()?;
     let matrix = summed.as_ref().unwrap_or(matrix);
     let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
     let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
+    if (1.0 / NEAR..NEAR).contains(&scale) && matches!(matrix.values(), Values::F64(_)) {
+        return Ok((Arc::clone(matrix), 1.0));
+    }
     let values = tabulate(matrix.nnz(), |at| scale * matrix.values().get(at))?;
     let scaled = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))?;
     Ok((Arc::new(scaled), scale))

@@ -6,14 +6,14 @@
 //! systems of several unknowns per node.
 
 use super::aggregate::{Aggregates, NONE};
+use super::strength::Strong;
 use super::tentative::Tentative;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::product::{Rows, made_by_rows};
+use crate::format::product::{Rows, Workspace};
 use crate::parallel::collected;
 use crate::spectrum::Tridiagonal;
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// The share of its diagonal that a filtered row keeps.
 const KEPT: f64 = 0.5;
@@ -21,19 +21,24 @@ const KEPT: f64 = 0.5;
 pub(super) const SAFETY: f64 = 1.1;
 /// Steps of Lanczos' process.
 const STEPS: usize = 12;
+/// The rows and columns of a matrix that are tried first.
+const FIRST: usize = 1 << 15;
 /// Elements that a thread processes as one task.
 const PART: usize = 4096;
 /// Rows of the next matrix from which its entries are predicted.
 const SAMPLE: usize = 64;
 
-/// Returns the reciprocals of the diagonal; 1 where it is not positive.
-pub(super) fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
-    matrix.diagonal().into_iter().map(|d| if d > 0.0 { 1.0 / d } else { 1.0 }).collect()
+/// Returns the reciprocals of a diagonal; 1 where it is not positive.
+pub(super) fn reciprocals(diagonal: &[f64]) -> Vec<f64> {
+    collected(diagonal.len(), |row| if diagonal[row] > 0.0 { 1.0 / diagonal[row] } else { 1.0 })
 }
 
 /// Returns the largest absolute row sum of D^-1 A, which no eigenvalue exceeds.
-pub(super) fn row_sum_bound(rows: Rows<'_>, inverse: &[f64]) -> f64 {
-    let sum = |row: usize| inverse[row] * rows.row(row).map(|(_, value)| value.abs()).sum::<f64>();
+pub(super) fn row_sum_bound<R: Iterator<Item = (usize, f64)>>(
+    rows: impl Fn(usize) -> R + Sync,
+    inverse: &[f64],
+) -> f64 {
+    let sum = |row: usize| inverse[row] * rows(row).map(|(_, value)| value.abs()).sum::<f64>();
     (0..inverse.len()).into_par_iter().with_min_len(PART).map(sum).reduce(|| 0.0, f64::max)
 }
 
@@ -45,10 +50,30 @@ fn summed(vector: &mut [f64], change: impl Fn(usize, &mut f64) -> f64 + Sync) ->
     parts.collect::<Vec<f64>>().into_iter().sum()
 }
 
-/// Estimates the largest eigenvalue of D^-1 A by steps of Lanczos' process, which find it from below, in the
-/// inner product x' D y. Once they come within the factor [`SAFETY`] of `bound`, which no eigenvalue exceeds,
-/// the bound is the estimate.
-pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) -> f64 {
+/// Estimates the largest eigenvalue of D^-1 A from below. If the estimate comes within the factor [`SAFETY`]
+/// of `bound`, which no eigenvalue exceeds, the bound is the result. The first rows and columns of a large
+/// matrix are tried before the whole: their eigenvalues do not exceed its largest one.
+pub(super) fn largest_eigenvalue<R: Iterator<Item = (usize, f64)>>(
+    rows: impl Fn(usize) -> R + Sync,
+    inverse: &[f64],
+    bound: f64,
+) -> f64 {
+    if inverse.len() > 2 * FIRST {
+        let found = by_lanczos(&rows, &inverse[..FIRST], bound);
+        if found == bound {
+            return bound;
+        }
+    }
+    by_lanczos(&rows, inverse, bound)
+}
+
+/// Estimates the largest eigenvalue of as many rows and columns as there are elements of `inverse`, by steps
+/// of Lanczos' process, in the inner product x' D y.
+fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
+    rows: &(impl Fn(usize) -> R + Sync),
+    inverse: &[f64],
+    bound: f64,
+) -> f64 {
     let n = inverse.len();
     // Numbers from -1 to 1 by a multiplicative hash.
     let hashed = |i: usize| f64::from((i as u32 + 1).wrapping_mul(2_654_435_761)) / 2_147_483_648.0 - 1.0;
@@ -61,7 +86,8 @@ pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) ->
     for _ in 0..STEPS.min(n) {
         // v = D^-1 A u / norm - beta v / norm_before
         let alpha = summed(&mut v, |row, v| {
-            let product = rows.row(row).map(|(column, a)| a * u[column]).sum::<f64>() / norm;
+            let element = |column: usize| u.get(column).copied().unwrap_or(0.0);
+            let product = rows(row).map(|(column, a)| a * element(column)).sum::<f64>() / norm;
             *v = inverse[row] * product - beta / norm_before * *v;
             product * u[row]
         }) / norm;
@@ -86,42 +112,63 @@ pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) ->
     found
 }
 
-/// Returns the filtered matrix, or the matrix itself if all connections are strong.
-fn filtered<'a>(matrix: &'a Csr, strong: &Csr) -> Result<Cow<'a, Csr>> {
-    let keeps = |row: usize, column: usize| {
-        row == column || strong.row_columns(row).binary_search(&(column as u32)).is_ok()
-    };
-    let is_whole = |row: usize| {
-        let others = matrix.row(row).filter(|(column, value)| *column != row && *value != 0.0).count();
-        others == strong.row_range(row).len()
-    };
-    if collected(matrix.rows(), is_whole).into_iter().all(|whole| whole) {
-        return Ok(Cow::Borrowed(matrix));
-    }
-    let size = (matrix.rows(), matrix.cols());
-    made_by_rows(
-        size,
-        |row| matrix.row_range(row).len(),
-        |row, sum| {
-            let weak = matrix.row(row).filter(|(column, _)| !keeps(row, *column));
-            let lost: f64 = weak.map(|(_, value)| value).sum();
-            let diagonal = matrix.get(row, row).unwrap_or(0.0);
-            let keeps_all = diagonal + lost < KEPT * diagonal;
-            for (column, value) in matrix.row(row).filter(|(column, _)| keeps_all || keeps(row, *column)) {
-                let added = if column == row && !keeps_all { lost } else { 0.0 };
-                sum.push(column as u32, value + added);
+/// A matrix without the connections that are not strong, which are added to its diagonal.
+struct Filtered<'a> {
+    rows: Rows<'a>,
+    matrix: &'a Csr,
+    /// For each entry whether it stays; none if all do.
+    kept: Option<&'a [u8]>,
+    /// The diagonal, and for each row 1 if it has all of its entries, else 0. Empty if all entries stay.
+    diagonal: Vec<f64>,
+    is_whole: Vec<u8>,
+}
+
+impl<'a> Filtered<'a> {
+    fn of(matrix: &'a Csr, kept: Option<&'a [u8]>) -> Filtered<'a> {
+        let rows = Rows::of(matrix);
+        let Some(kept) = kept else {
+            return Filtered { rows, matrix, kept, diagonal: Vec::new(), is_whole: Vec::new() };
+        };
+        let filter = |row: usize| {
+            let kept = &kept[matrix.row_range(row)];
+            let (mut lost, mut diagonal) = (0.0, 0.0);
+            for ((column, value), kept) in rows.row(row).zip(kept) {
+                match column == row {
+                    true => diagonal += value,
+                    false if *kept == 0 => lost += value,
+                    false => {}
+                }
             }
-        },
-    )
-    .map(Cow::Owned)
+            let is_whole = diagonal + lost < KEPT * diagonal;
+            (if is_whole { diagonal } else { diagonal + lost }, u8::from(is_whole))
+        };
+        let (diagonal, is_whole) = collected(matrix.rows(), filter).into_iter().unzip();
+        Filtered { rows, matrix, kept: Some(kept), diagonal, is_whole }
+    }
+
+    /// Returns the entries of a row.
+    #[inline(always)]
+    fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        let kept = self.kept.map(|kept| &kept[self.matrix.row_range(row)]);
+        let whole = kept.is_none() || self.is_whole[row] == 1;
+        self.rows.row(row).enumerate().filter_map(move |(at, (column, value))| match kept {
+            Some(kept) if !whole => match column == row {
+                true => Some((column, self.diagonal[row])),
+                false => (kept[at] == 1).then_some((column, value)),
+            },
+            _ => Some((column, value)),
+        })
+    }
 }
 
 /// What the prolongator of a level is made from.
 pub(super) struct Prolongation<'a> {
     pub matrix: &'a Csr,
+    /// The reciprocals of the diagonal.
+    pub inverse: &'a [f64],
     /// The largest eigenvalue of D^-1 A.
     pub largest: f64,
-    pub strong: &'a Csr,
+    pub strong: &'a Strong<'a>,
     pub aggregates: &'a Aggregates,
     pub tentative: &'a Tentative,
     pub block: usize,
@@ -133,6 +180,7 @@ impl Prolongation<'_> {
     }
 
     /// Calls `entry` for each entry of a row of the tentative prolongator.
+    #[inline(always)]
     fn tentative_row(&self, row: usize, mut entry: impl FnMut(u32, f64)) {
         let aggregate = self.aggregates.of[row / self.block];
         if aggregate == NONE {
@@ -145,10 +193,10 @@ impl Prolongation<'_> {
     }
 
     /// Returns the tentative prolongator.
-    pub(crate) fn plain(&self) -> Result<Csr> {
+    pub(crate) fn plain(&self, space: &Workspace) -> Result<Csr> {
         let size = (self.matrix.rows(), self.columns());
         let count = self.tentative.entries.cols();
-        made_by_rows(
+        space.made_by_rows(
             size,
             |_| count,
             |row, sum| self.tentative_row(row, |column, value| sum.push(column, value)),
@@ -156,25 +204,24 @@ impl Prolongation<'_> {
     }
 
     /// Returns the smoothed prolongator.
-    pub(crate) fn smoothed(&self) -> Result<Csr> {
-        let filtered = match self.block {
-            1 => filtered(self.matrix, self.strong)?,
-            _ => Cow::Borrowed(self.matrix),
-        };
-        let (inverse, rows) = (inverse_diagonal(&filtered), Rows::of(&filtered));
-        let largest = match filtered {
-            Cow::Borrowed(_) => self.largest,
-            Cow::Owned(_) => largest_eigenvalue(rows, &inverse, row_sum_bound(rows, &inverse)),
+    pub(crate) fn smoothed(&self, space: &Workspace) -> Result<Csr> {
+        let filtered = Filtered::of(self.matrix, self.strong.kept().filter(|_| self.block == 1));
+        let row = |row: usize| filtered.row(row);
+        let own = filtered.kept.map(|_| reciprocals(&filtered.diagonal));
+        let inverse = own.as_deref().unwrap_or(self.inverse);
+        let largest = match filtered.kept {
+            None => self.largest,
+            Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse)),
         };
         let omega = 4.0 / 3.0 / largest;
         let size = (self.matrix.rows(), self.columns());
         let count = self.tentative.entries.cols();
-        made_by_rows(
+        space.made_by_rows(
             size,
-            |row| (filtered.row_range(row).len() + 1) * count,
+            |row| (self.matrix.row_range(row).len() + 1) * count,
             |row, sum| {
                 self.tentative_row(row, |column, value| sum.add(column, value));
-                for (other, value) in rows.row(row) {
+                for (other, value) in filtered.row(row) {
                     let by = -omega * inverse[row] * value;
                     self.tentative_row(other, |column, value| sum.add(column, by * value));
                 }
@@ -205,8 +252,8 @@ pub(super) fn predicted_entries(matrix: &Csr, prolongator: &Csr, restriction: &C
 }
 
 /// Returns P' A P. An unknown with a diagonal of 0, which no other unknown affects, gets a positive one.
-pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Result<Csr> {
-    let product = restriction.times(&matrix.times(prolongator)?)?;
+pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr, space: &Workspace) -> Result<Csr> {
+    let product = space.product(restriction, &space.product(matrix, prolongator)?)?;
     let mut diagonal = product.diagonal();
     let own = diagonal.clone();
     diagonal.sort_unstable_by(f64::total_cmp);
@@ -215,7 +262,7 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Re
     if median <= 0.0 || !(0..own.len()).any(is_empty) {
         return Ok(product);
     }
-    made_by_rows(
+    space.made_by_rows(
         (product.rows(), product.cols()),
         |row| product.row_range(row).len() + 1,
         |row, sum| {
@@ -236,11 +283,12 @@ mod tests {
     /// Returns the estimate with a bound, and the largest eigenvalue by the power method.
     fn estimate(name: &str, bound: Option<f64>) -> (f64, f64) {
         let matrix = in_double(source::load(name).unwrap().matrix);
-        let (rows, inverse) = (Rows::of(&matrix), inverse_diagonal(&matrix));
+        let (all, inverse) = (Rows::of(&matrix), reciprocals(&matrix.diagonal()));
+        let rows = |row: usize| all.row(row);
         let bound = bound.unwrap_or_else(|| row_sum_bound(rows, &inverse));
         let (mut x, mut largest) = (collected(inverse.len(), |i| ((i * i + 7) % 13) as f64 - 5.5), 0.0);
         for _ in 0..3000 {
-            x = collected(x.len(), |i| inverse[i] * rows.row(i).map(|(j, a)| a * x[j]).sum::<f64>());
+            x = collected(x.len(), |i| inverse[i] * rows(i).map(|(j, a)| a * x[j]).sum::<f64>());
             largest = x.iter().map(|x| x * x).sum::<f64>().sqrt();
             x.iter_mut().for_each(|x| *x /= largest);
         }
