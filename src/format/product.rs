@@ -1,13 +1,13 @@
 //! Matrices whose rows are computed one by one, such as products of sparse matrices.
 //!
 //! # Method
-//! Row i of A B is the sum of the rows of B that the entries of row i of A select. In a short row the entry
-//! of a column is searched; for longer ones a task keeps the place of the entry of each column, so that an
-//! addition takes one access. Entries add up in the order in which they are given, so the bits do not depend
-//! on the number of threads. Each row is sorted by column at the end.
+//! Row i of A B is the sum of the rows of B that the entries of row i of A select. A task keeps, for each
+//! column, the place of its entry in the row that it computes, so that an addition takes one access. Entries
+//! add up in the order in which they are given, so the bits do not depend on the number of threads. Each row
+//! is sorted by column at the end.
 //!
 //! A task makes its rows in buffers of its own, which are then joined. A [`Workspace`] keeps the buffers for
-//! the next matrix: memory that the system must clear first takes as long as a product.
+//! the next matrix, because the system must clear new memory.
 //!
 //! # Reference
 //! F. G. Gustavson, Two fast algorithms for sparse matrices: multiplication and permuted transposition, ACM
@@ -49,13 +49,9 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The entries of a row up to which the entry of a column is searched.
-const SHORT: usize = 12;
-
 /// A row that is being computed.
 pub(crate) struct RowSum<'a> {
     made: &'a mut Buffers,
-    cols: usize,
     /// The entries of the task before this row.
     start: usize,
 }
@@ -64,40 +60,20 @@ impl RowSum<'_> {
     /// Adds a value to the entry of a column.
     #[inline(always)]
     pub(crate) fn add(&mut self, column: u32, value: f64) {
-        let own = &self.made.columns[self.start..];
-        let found = match own.len() {
-            0..=SHORT => own.iter().position(|other| *other == column),
-            // An entry of another row or matrix has another column, or is before the start of this row.
-            _ => (self.made.places[column as usize] as usize)
-                .checked_sub(self.start)
-                .filter(|at| own.get(*at) == Some(&column)),
-        };
-        match found {
-            Some(at) => self.made.values[self.start + at] += value,
-            None => self.push(column, value),
+        let place = self.made.places[column as usize] as usize;
+        if place > self.start {
+            self.made.values[place - 1] += value;
+        } else {
+            self.push(column, value);
+            self.made.places[column as usize] = self.made.columns.len() as u32;
         }
     }
 
-    /// Adds an entry in a column that the row does not have yet.
+    /// Adds an entry in a column that the row does not have yet, and to which nothing is added.
     #[inline(always)]
     pub(crate) fn push(&mut self, column: u32, value: f64) {
         self.made.columns.push(column);
         self.made.values.push(value);
-        if self.made.columns.len() > self.start + SHORT {
-            self.place();
-        }
-    }
-
-    /// Keeps the place of the last entry of a long row, or of all entries once it is long.
-    #[inline]
-    fn place(&mut self) {
-        let Buffers { columns, places, .. } = &mut *self.made;
-        let end = columns.len();
-        let from = if end == self.start + SHORT + 1 { self.start } else { end - 1 };
-        if places.len() < self.cols {
-            places.resize(self.cols, 0);
-        }
-        columns[from..].iter().zip(from..).for_each(|(column, at)| places[*column as usize] = at as u32);
     }
 
     /// Replaces the value of each entry.
@@ -112,7 +88,8 @@ struct Buffers {
     lengths: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f64>,
-    /// For each column the place of its last entry in a long row. Places of earlier tasks are left.
+    /// For each column the number of entries of the task after its last entry there; an entry of an earlier
+    /// row unless the number is greater than the `start` of the row.
     places: Vec<u32>,
     sorted: Vec<(u32, f64)>,
 }
@@ -164,13 +141,15 @@ impl Workspace {
             made.lengths.clear();
             made.columns.clear();
             made.values.clear();
+            made.places.clear();
+            made.places.resize(cols, 0);
             grow(&mut made.lengths, range.len())?;
             for row in range {
                 let start = made.columns.len();
                 let most = (work[row] as usize).min(cols);
                 grow(&mut made.columns, most)?;
                 grow(&mut made.values, most)?;
-                fill(row, &mut RowSum { made: &mut made, cols, start });
+                fill(row, &mut RowSum { made: &mut made, start });
                 made.sort(start);
                 let end: u32 = narrow(made.columns.len(), "the entries of a task", "32-bit numbers")?;
                 made.lengths.push(end - start as u32);

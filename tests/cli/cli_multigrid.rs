@@ -50,8 +50,8 @@ fn coordinates_and_near_null_vectors_that_do_not_fit_are_refused_with_a_remedy()
         ("--coords", "0 0\n1 0\n0 1\n1 nan\n", "a finite number, found nan"),
         ("--coords", "0\n1\n2\n3\n", "a node has 1 coordinates; it must have 2 or 3"),
         ("--near-null", "1\n1\n1\n", "3 rows and the matrix 4"),
-        ("--near-null", "1 0\n1 0\n1 0\n1 0\n", "column 1 (counted from 0) is zero"),
-        ("--near-null", "1 2\n1 2\n1 2\n1 2\n", "column 1 (counted from 0) is a combination"),
+        ("--near-null", "1 0\n1 0\n1 0\n1 0\n", "column 2 (counted from 1) is zero"),
+        ("--near-null", "1 2\n1 2\n1 2\n1 2\n", "column 2 (counted from 1) is a combination"),
     ] {
         let error = refused_with("amg", option, text);
         assert!(error.contains(told), "{option}: {error}");

@@ -27,7 +27,7 @@ const ROOT: u64 = u64::MAX;
 /// The key of a vertex that is no root.
 const DECIDED: u64 = 0;
 /// Vertices that a thread processes as one task.
-const TASK: usize = 1 << 13;
+const TASK: usize = 2048;
 /// Sums of weights that differ by less than this share are equal.
 const EQUAL: f64 = 1e-6;
 
@@ -201,7 +201,7 @@ mod tests {
         let norms: &'static Norms<'_> = Box::leak(Box::new(
             Norms::of((matrix, &matrix.diagonal()), block, &Workspace::default()).unwrap(),
         ));
-        norms.strong(0.08).unwrap()
+        norms.strong(0.08, &Workspace::default()).unwrap()
     }
 
     #[test]

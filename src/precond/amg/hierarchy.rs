@@ -102,9 +102,9 @@ impl Hierarchy {
             }
             let norms = Norms::of((&matrix, &diagonal), block, &space)?;
             let limit = options.strength * DECAY.powi(levels.len() as i32);
-            let mut strong = norms.strong(limit)?;
+            let mut strong = norms.strong(limit, &space)?;
             if strong.leaves_most_alone() {
-                strong = norms.relatively_strong()?;
+                strong = norms.relatively_strong(&space)?;
             }
             laps.end("strength");
             let aggregates = aggregates(&strong);

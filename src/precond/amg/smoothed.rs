@@ -22,7 +22,7 @@ pub(super) const SAFETY: f64 = 1.1;
 /// Steps of Lanczos' process.
 const STEPS: usize = 12;
 /// The rows and columns of a matrix that are tried first.
-const FIRST: usize = 1 << 15;
+const FIRST: usize = 1 << 13;
 /// Elements that a thread processes as one task.
 const PART: usize = 4096;
 /// Rows of the next matrix from which its entries are predicted.
@@ -112,53 +112,26 @@ fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
     found
 }
 
-/// A matrix without the connections that are not strong, which are added to its diagonal.
-struct Filtered<'a> {
-    rows: Rows<'a>,
-    matrix: &'a Csr,
-    /// For each entry whether it stays; none if all do.
-    kept: Option<&'a [u8]>,
-    /// The diagonal, and for each row 1 if it has all of its entries, else 0. Empty if all entries stay.
-    diagonal: Vec<f64>,
-    is_whole: Vec<u8>,
-}
-
-impl<'a> Filtered<'a> {
-    fn of(matrix: &'a Csr, kept: Option<&'a [u8]>) -> Filtered<'a> {
-        let rows = Rows::of(matrix);
-        let Some(kept) = kept else {
-            return Filtered { rows, matrix, kept, diagonal: Vec::new(), is_whole: Vec::new() };
-        };
-        let filter = |row: usize| {
-            let kept = &kept[matrix.row_range(row)];
-            let (mut lost, mut diagonal) = (0.0, 0.0);
-            for ((column, value), kept) in rows.row(row).zip(kept) {
-                match column == row {
-                    true => diagonal += value,
-                    false if *kept == 0 => lost += value,
-                    false => {}
-                }
+/// Returns the matrix without the connections that are not strong.
+fn filtered(matrix: &Csr, strong: &Csr, space: &Workspace) -> Result<Csr> {
+    let keeps = |row: usize, column: usize| {
+        row == column || strong.row_columns(row).binary_search(&(column as u32)).is_ok()
+    };
+    let size = (matrix.rows(), matrix.cols());
+    space.made_by_rows(
+        size,
+        |row| matrix.row_range(row).len(),
+        |row, sum| {
+            let weak = matrix.row(row).filter(|(column, _)| !keeps(row, *column));
+            let lost: f64 = weak.map(|(_, value)| value).sum();
+            let diagonal = matrix.get(row, row).unwrap_or(0.0);
+            let keeps_all = diagonal + lost < KEPT * diagonal;
+            for (column, value) in matrix.row(row).filter(|(column, _)| keeps_all || keeps(row, *column)) {
+                let added = if column == row && !keeps_all { lost } else { 0.0 };
+                sum.push(column as u32, value + added);
             }
-            let is_whole = diagonal + lost < KEPT * diagonal;
-            (if is_whole { diagonal } else { diagonal + lost }, u8::from(is_whole))
-        };
-        let (diagonal, is_whole) = collected(matrix.rows(), filter).into_iter().unzip();
-        Filtered { rows, matrix, kept: Some(kept), diagonal, is_whole }
-    }
-
-    /// Returns the entries of a row.
-    #[inline(always)]
-    fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
-        let kept = self.kept.map(|kept| &kept[self.matrix.row_range(row)]);
-        let whole = kept.is_none() || self.is_whole[row] == 1;
-        self.rows.row(row).enumerate().filter_map(move |(at, (column, value))| match kept {
-            Some(kept) if !whole => match column == row {
-                true => Some((column, self.diagonal[row])),
-                false => (kept[at] == 1).then_some((column, value)),
-            },
-            _ => Some((column, value)),
-        })
-    }
+        },
+    )
 }
 
 /// What the prolongator of a level is made from.
@@ -205,11 +178,13 @@ impl Prolongation<'_> {
 
     /// Returns the smoothed prolongator.
     pub(crate) fn smoothed(&self, space: &Workspace) -> Result<Csr> {
-        let filtered = Filtered::of(self.matrix, self.strong.kept().filter(|_| self.block == 1));
-        let row = |row: usize| filtered.row(row);
-        let own = filtered.kept.map(|_| reciprocals(&filtered.diagonal));
-        let inverse = own.as_deref().unwrap_or(self.inverse);
-        let largest = match filtered.kept {
+        let some = self.strong.some().filter(|_| self.block == 1);
+        let filtered = some.map(|strong| filtered(self.matrix, strong, space)).transpose()?;
+        let own = filtered.as_ref().map(|filtered| reciprocals(&filtered.diagonal()));
+        let (rows, inverse) =
+            (Rows::of(filtered.as_ref().unwrap_or(self.matrix)), own.as_deref().unwrap_or(self.inverse));
+        let row = |row: usize| rows.row(row);
+        let largest = match filtered {
             None => self.largest,
             Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse)),
         };
@@ -221,7 +196,7 @@ impl Prolongation<'_> {
             |row| (self.matrix.row_range(row).len() + 1) * count,
             |row, sum| {
                 self.tentative_row(row, |column, value| sum.add(column, value));
-                for (other, value) in filtered.row(row) {
+                for (other, value) in rows.row(row) {
                     let by = -omega * inverse[row] * value;
                     self.tentative_row(other, |column, value| sum.add(column, by * value));
                 }
@@ -230,24 +205,50 @@ impl Prolongation<'_> {
     }
 }
 
+/// Numbers without repetition.
+struct Distinct {
+    has: Vec<bool>,
+    list: Vec<u32>,
+}
+
+impl Distinct {
+    /// Creates an empty list for numbers below `n`.
+    fn below(n: usize) -> Distinct {
+        Distinct { has: vec![false; n], list: Vec::new() }
+    }
+
+    fn clear(&mut self) {
+        self.list.drain(..).for_each(|number| self.has[number as usize] = false);
+    }
+
+    fn extend(&mut self, numbers: &[u32]) {
+        for &number in numbers {
+            if !std::mem::replace(&mut self.has[number as usize], true) {
+                self.list.push(number);
+            }
+        }
+    }
+}
+
 /// Predicts the entries of P' A P from a sample of its rows.
 pub(super) fn predicted_entries(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> usize {
     let rows = restriction.rows();
     let sampled = SAMPLE.min(rows);
-    let length = |sample: usize| {
+    let length = |(near, found): &mut (Distinct, Distinct), sample: usize| {
         let row = sample * (rows - 1) / (sampled - 1).max(1);
         // The rows of P that count, each once, and then their columns, each once.
-        let fine = restriction.row_columns(row).iter();
-        let mut near: Vec<u32> = fine.flat_map(|&fine| matrix.row_columns(fine as usize)).copied().collect();
-        near.sort_unstable();
-        near.dedup();
-        let mut found: Vec<u32> =
-            near.into_iter().flat_map(|near| prolongator.row_columns(near as usize)).copied().collect();
-        found.sort_unstable();
-        found.dedup();
-        found.len()
+        near.clear();
+        found.clear();
+        for &fine in restriction.row_columns(row) {
+            near.extend(matrix.row_columns(fine as usize));
+        }
+        for &near in &near.list {
+            found.extend(prolongator.row_columns(near as usize));
+        }
+        found.list.len()
     };
-    let total: usize = (0..sampled).into_par_iter().map(length).sum();
+    let lists = || (Distinct::below(matrix.rows()), Distinct::below(rows));
+    let total: usize = (0..sampled).into_par_iter().map_init(lists, length).sum();
     (total as f64 / sampled.max(1) as f64 * rows as f64) as usize
 }
 

@@ -7,16 +7,16 @@
 use crate::error::Result;
 use crate::format::Csr;
 use crate::format::product::{Rows, Workspace};
-use crate::parallel::{collected, run_all, split_front, zeros};
+use crate::parallel::collected;
+use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Weights below this are no connections.
 const LEAST: f64 = 1e-10;
 /// The relative limit where the absolute one leaves most vertices alone.
 const RELATIVE: f64 = 0.25;
-/// The vertices of a task.
-const TASK: usize = 1 << 14;
+/// Vertices that a thread processes as one task.
+const TASK: usize = 4096;
 
 /// The norms of the blocks of a matrix, and what scales them to weights.
 pub(super) struct Norms<'a> {
@@ -65,41 +65,36 @@ impl<'a> Norms<'a> {
     }
 
     /// Returns the connections whose weight is at least `limit`.
-    pub(crate) fn strong(&self, limit: f64) -> Result<Strong<'_>> {
-        self.kept(|_, _, weight| weight >= limit.max(LEAST))
+    pub(crate) fn strong(&self, limit: f64, space: &Workspace) -> Result<Strong<'_>> {
+        self.kept(|_, _, weight| weight >= limit.max(LEAST), space)
     }
 
     /// Returns the connections whose weight is at least a quarter of the largest weight of both vertices.
-    pub(crate) fn relatively_strong(&self) -> Result<Strong<'_>> {
+    pub(crate) fn relatively_strong(&self, space: &Workspace) -> Result<Strong<'_>> {
         let largest = |vertex: usize| self.weights(vertex).map(|(_, weight)| weight).fold(0.0, f64::max);
         let largest = collected(self.norms.rows(), largest);
-        self.kept(|i, j, weight| weight >= (RELATIVE * largest[i].min(largest[j])).max(LEAST))
+        self.kept(|i, j, weight| weight >= (RELATIVE * largest[i].min(largest[j])).max(LEAST), space)
     }
 
-    fn kept(&self, keeps: impl Fn(usize, usize, f64) -> bool + Sync) -> Result<Strong<'_>> {
+    fn kept(
+        &self,
+        keeps: impl Fn(usize, usize, f64) -> bool + Sync,
+        space: &Workspace,
+    ) -> Result<Strong<'_>> {
         let n = self.norms.rows();
-        let (mut kept, mut connected): (Vec<u8>, Vec<u8>) = (zeros(self.norms.nnz())?, zeros(n)?);
-        let (mut kept_left, mut connected_left) = (&mut kept[..], &mut connected[..]);
-        let tasks = (0..n).step_by(TASK).map(|first| {
-            let vertices = first..(first + TASK).min(n);
-            let entries = self.norms.row_range(vertices.end - 1).end - self.norms.row_range(first).start;
-            let connected = split_front(&mut connected_left, vertices.len());
-            (vertices, split_front(&mut kept_left, entries), connected)
-        });
-        // Returns whether all entries but those of the diagonal are kept.
-        let mark = |(vertices, kept, connected): (Range<usize>, &mut [u8], &mut [u8])| {
-            let (mut kept, mut all) = (kept.iter_mut(), true);
-            for (vertex, connected) in vertices.zip(connected) {
-                for ((other, weight), kept) in self.weights(vertex).zip(&mut kept) {
-                    *kept = u8::from(keeps(vertex, other, weight));
-                    *connected |= *kept;
-                    all &= *kept == 1 || other == vertex;
-                }
-            }
-            all
-        };
-        let all = run_all(tasks.collect(), mark).into_iter().all(|all| all);
-        Ok(Strong { norms: self, kept: (!all).then_some(kept), connected })
+        let is_whole = |i: usize| self.weights(i).all(|(j, weight)| j == i || keeps(i, j, weight));
+        if (0..n).into_par_iter().with_min_len(TASK).all(is_whole) {
+            return Ok(Strong { norms: self, some: None });
+        }
+        let some = space.made_by_rows(
+            (n, n),
+            |row| self.norms.row_range(row).len(),
+            |i, sum| {
+                let kept = self.weights(i).filter(|&(j, weight)| j != i && keeps(i, j, weight));
+                kept.for_each(|(j, weight)| sum.push(j as u32, weight));
+            },
+        )?;
+        Ok(Strong { norms: self, some: Some(some) })
     }
 
     /// Writes the connections of a vertex with its entries' magnitudes in relation to their row, by which a
@@ -114,74 +109,64 @@ impl<'a> Norms<'a> {
 /// The strong connections of all vertices.
 pub(super) struct Strong<'a> {
     pub norms: &'a Norms<'a>,
-    /// For each entry 1 if it is a strong connection, else 0. None if all entries but those of the diagonal
-    /// are strong.
-    kept: Option<Vec<u8>>,
-    /// For each vertex 1 if it has a strong connection, else 0.
-    connected: Vec<u8>,
+    /// The weights of the strong connections; none if all entries but those of the diagonal are strong.
+    some: Option<Csr>,
 }
 
 impl Strong<'_> {
     /// Returns the number of vertices.
     pub(crate) fn vertices(&self) -> usize {
-        self.connected.len()
+        self.norms.norms.rows()
+    }
+
+    /// Returns a matrix with an entry for each strong connection, if not all connections are strong.
+    pub(crate) fn some(&self) -> Option<&Csr> {
+        self.some.as_ref()
+    }
+
+    /// Returns the columns of a vertex: those of its strong connections, and that of its diagonal entry if all
+    /// connections are strong.
+    #[inline(always)]
+    fn columns(&self, vertex: u32) -> &[u32] {
+        self.some.as_ref().unwrap_or(&self.norms.norms).row_columns(vertex as usize)
     }
 
     /// Returns whether a vertex has a strong connection.
     pub(crate) fn is_connected(&self, vertex: u32) -> bool {
-        self.connected[vertex as usize] == 1
-    }
-
-    /// Returns for each entry whether it is strong, or none if all but those of the diagonal are.
-    pub(crate) fn kept(&self) -> Option<&[u8]> {
-        self.kept.as_deref()
+        self.columns(vertex).iter().any(|other| *other != vertex)
     }
 
     /// Returns the vertices that a vertex is strongly connected with.
     #[inline(always)]
     pub(crate) fn neighbours(&self, vertex: u32) -> impl Iterator<Item = u32> {
-        let range = self.norms.norms.row_range(vertex as usize);
-        let kept = self.kept.as_ref().map(|kept| &kept[range.clone()]);
-        let columns = self.norms.norms.col_indices()[range].iter().copied().enumerate();
-        let is_strong = move |&(at, other): &(usize, u32)| match kept {
-            Some(kept) => kept[at] == 1,
-            None => other != vertex,
-        };
-        columns.filter(is_strong).map(|(_, other)| other)
+        self.columns(vertex).iter().copied().filter(move |other| *other != vertex)
     }
 
     /// Returns the largest of `of` at a vertex and its neighbours.
     #[inline(always)]
     pub(crate) fn largest(&self, vertex: u32, of: impl Fn(u32) -> u64) -> u64 {
-        let range = self.norms.norms.row_range(vertex as usize);
-        let columns = &self.norms.norms.col_indices()[range.clone()];
-        let own = of(vertex);
-        match &self.kept {
-            None => columns.iter().fold(own, |largest, other| largest.max(of(*other))),
-            Some(kept) => columns.iter().zip(&kept[range]).fold(own, |largest, (other, kept)| match kept {
-                1 => largest.max(of(*other)),
-                _ => largest,
-            }),
-        }
+        self.columns(vertex).iter().fold(of(vertex), |largest, other| largest.max(of(*other)))
     }
 
     /// Writes the strong connections of a vertex with their weights.
     pub(crate) fn connections(&self, vertex: u32, to: &mut Vec<(u32, f64)>) {
         to.clear();
-        let range = self.norms.norms.row_range(vertex as usize);
-        let kept = self.kept.as_ref().map(|kept| &kept[range]);
-        let weights = self.norms.weights(vertex as usize).enumerate();
-        let is_strong = |at: usize, other: usize| match kept {
-            Some(kept) => kept[at] == 1,
-            None => other != vertex as usize,
-        };
-        let strong = weights.filter(|&(at, (other, _))| is_strong(at, other));
-        to.extend(strong.map(|(_, (other, weight))| (other as u32, weight)));
+        match &self.some {
+            Some(some) => {
+                let row = Rows::of(some).row(vertex as usize);
+                to.extend(row.map(|(other, weight)| (other as u32, weight)));
+            }
+            None => {
+                let weights = self.norms.weights(vertex as usize);
+                let others = weights.filter(|(other, _)| *other != vertex as usize);
+                to.extend(others.map(|(other, weight)| (other as u32, weight)));
+            }
+        }
     }
 
     /// Returns whether most vertices have no connection.
     pub(crate) fn leaves_most_alone(&self) -> bool {
-        let connected: usize = self.connected.iter().map(|connected| usize::from(*connected)).sum();
-        2 * connected < self.vertices()
+        let vertices = (0..self.vertices() as u32).into_par_iter().with_min_len(TASK);
+        2 * vertices.filter(|vertex| !self.is_connected(*vertex)).count() > self.vertices()
     }
 }
