@@ -42,7 +42,7 @@ const LOWEST: f64 = 1e-13;
 /// Residuals below this are near the rounding of f32.
 const LOWEST_F32: f64 = 1e-6;
 /// Solves with constants on all levels that take more iterations get the hint about coordinates.
-const MANY: f64 = 60.0;
+pub(crate) const MANY: f64 = 60.0;
 /// Solves that take at least this many seconds get the hint about checkpoints.
 const LONG: f64 = 10.0;
 
@@ -161,7 +161,7 @@ fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
 }
 
 /// Rounds up to two significant digits; the result is whole, and at least 1.
-fn rounded_up(value: f64) -> f64 {
+pub(crate) fn rounded_up(value: f64) -> f64 {
     let unit = 10f64.powf((value.log10().floor() - 1.0).max(0.0));
     ((value / unit).ceil() * unit).max(1.0)
 }
