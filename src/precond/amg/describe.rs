@@ -18,8 +18,7 @@ pub(super) fn levels(hierarchy: &Hierarchy, near_null: String, constants: bool, 
         Last::Inverse(_) => None,
         Last::Matrix(_, _, largest) => Some(largest),
     };
-    let parts = hierarchy.levels.iter().map(|level| (Some(level), Some(level.largest))).chain([(None, last)]);
-    let level = |((rows, entries), (made, largest)): ((usize, usize), (Option<&Level>, Option<f64>))| {
+    let level = |((rows, entries), made): ((usize, usize), Option<&Level>)| {
         let sizes = made.map(|level| sizes(&level.aggregates));
         report::Level {
             rows: rows as u64,
@@ -27,10 +26,11 @@ pub(super) fn levels(hierarchy: &Hierarchy, near_null: String, constants: bool, 
             aggregates: made.map(|level| level.aggregates.count as u64),
             aggregate_mean: sizes.map(|(_, mean)| mean),
             aggregate_largest: sizes.map(|(largest, _)| largest),
-            eigenvalue_largest: largest,
+            eigenvalue_largest: made.map_or(last, |level| Some(level.largest)),
             ..report::Level::default()
         }
     };
-    let levels = hierarchy.sizes().into_iter().zip(parts).map(level).collect();
+    let made = hierarchy.levels.iter().map(Some).chain([None]);
+    let levels = hierarchy.sizes().into_iter().zip(made).map(level).collect();
     Levels::new(near_null, constants, block as u64, levels)
 }
