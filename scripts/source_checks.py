@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is
 # 900. What only integration tests call is the largest part above it.
-MOST_PUBLIC = 1156
+MOST_PUBLIC = 1161
 # Lines of comments and documentation with more than COLUMNS columns, indentation included.
 MOST_LONG = 0
 COLUMNS = 110

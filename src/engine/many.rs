@@ -195,6 +195,7 @@ impl Answers {
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: self.limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: self.limit.map(|limit| limit.seconds),
+            convergence_factor: None,
             columns,
             ..column.report_naming(naming)
         }

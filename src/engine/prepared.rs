@@ -21,7 +21,7 @@ use super::tune::Explanation;
 use super::watch::{FanOut, Phases};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
-use crate::observe::{Observer, Recorder};
+use crate::observe::{Levels, Observer, Recorder};
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::given::Guarded;
@@ -127,6 +127,7 @@ impl Prepared {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
             labels,
+            levels: seats.states()[0].levels(),
             on_cpu: matches!(seats.devices()[0].0, OpenedDevice::Cpu(_)),
             precision,
             note: note.clone(),
@@ -301,6 +302,11 @@ impl Prepared {
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
         &self.facts.labels.common.backend
+    }
+
+    /// Returns the levels of the preconditioner, if it has any: those of `amg`, unless ranks share the solve.
+    pub fn levels(&self) -> Option<&Levels> {
+        self.facts.levels.as_deref()
     }
 
     /// Returns the reasons for the backend.

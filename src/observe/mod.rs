@@ -12,7 +12,7 @@ pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
 pub use profile::{Phase, Profile};
-pub use report::{Common, Report};
+pub use report::{Common, Level, Levels, Report};
 
 use crate::error::{Error, Result};
 use crate::files;

@@ -142,7 +142,7 @@ impl Preconditioner {
     }
 
     /// Returns whether it uses near-null vectors, and coordinates of nodes.
-    pub(crate) fn takes_near_null(&self) -> bool {
+    pub fn takes_near_null(&self) -> bool {
         self.entry.takes_near_null
     }
 

@@ -4,6 +4,7 @@ use super::Prepared;
 use crate::engine::answer::MatrixFacts;
 use crate::engine::matrix::Matrix;
 use crate::engine::range::check_range;
+use crate::engine::seat::Seat;
 use crate::engine::settings::Input;
 use crate::engine::spread;
 use crate::engine::team::{Seats, turn};
@@ -58,7 +59,9 @@ impl Prepared {
             return Err(error);
         }
         self.is_stale = false;
+        let levels = self.seats.states().first().and_then(Seat::levels);
         let facts = Arc::make_mut(&mut self.facts);
+        facts.levels = levels;
         (facts.matrix, facts.note) = (MatrixFacts::of(&self.settings.matrix), note);
         facts.labels.common.seconds_setup = began.elapsed().as_secs_f64();
         Ok(())

@@ -1,6 +1,6 @@
 //! The matrices and prolongators of all levels.
 
-use super::aggregate::aggregates;
+use super::aggregate::{Aggregates, aggregates};
 use super::dense::inverse;
 use super::smoothed::{
     Prolongation, SAFETY, galerkin, largest_eigenvalue, predicted_entries, reciprocals, row_sum_bound,
@@ -54,6 +54,7 @@ pub(super) struct Level {
     pub inverse: Vec<f64>,
     /// A bound for the eigenvalues of D^-1 A, which need not hold exactly.
     pub largest: f64,
+    pub aggregates: Aggregates,
     pub prolongator: Arc<Csr>,
     pub restriction: Arc<Csr>,
 }
@@ -141,7 +142,7 @@ impl Hierarchy {
             let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));
             block = near_null.cols();
             near_null = Cow::Owned(tentative.coarse);
-            levels.push(Level { matrix, inverse, largest, prolongator, restriction });
+            levels.push(Level { matrix, inverse, largest, aggregates, prolongator, restriction });
             matrix = Arc::new(coarse);
         }
     }

@@ -15,6 +15,7 @@
 mod aggregate;
 mod cycle;
 mod dense;
+mod describe;
 mod hierarchy;
 mod smoothed;
 mod strength;
@@ -129,17 +130,17 @@ impl Construction for Row {
             smooths: params.word("prolongator") == Some("smoothed"),
         };
         let (matrix, scale) = scaled(matrix)?;
+        let constants = near_null.is_none();
         let near_null = match near_null {
             Some(given) => Arc::clone(given),
             None => Arc::new(NearNull::constants(matrix.rows(), block)?),
         };
-        log::info!("amg: near-null vectors: {near_null}");
+        let told = near_null.to_string();
+        log::info!("amg: near-null vectors: {told}");
         let near_null = on_coupled_rows(&matrix, near_null.vectors(), block)?;
         let hierarchy = Hierarchy::of(&matrix, &near_null, block, &options)?;
-        let sizes = hierarchy.sizes();
-        let entries: usize = sizes.iter().map(|(_, entries)| entries).sum();
-        let complexity = entries as f64 / sizes[0].1.max(1) as f64;
-        log::info!("amg: {} levels, complexity {complexity:.2}: {sizes:?}", sizes.len());
+        let levels = describe::levels(&hierarchy, told, constants, block);
+        log::info!("amg: levels: {}: {:?}", levels.in_words(), hierarchy.sizes());
         let shape = Shape { degree: params.whole("degree"), twice: params.word("cycle") == Some("w") };
         let began = Instant::now();
         let builder = Builder { device: *device, reserve: *reserve, columns: *columns };
@@ -149,8 +150,8 @@ impl Construction for Row {
             word => word == Some("f64"),
         };
         let built = match in_double && size_of::<T>() == size_of::<f64>() {
-            true => given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?),
-            false => given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?),
+            true => given.bind(builder.cycle::<T, f64>(&hierarchy, levels, shape, scale)?),
+            false => given.bind(builder.cycle::<T, f32>(&hierarchy, levels, shape, scale)?),
         };
         log::debug!("amg: operators of all levels: {:.4} s", began.elapsed().as_secs_f64());
         Ok(built)

@@ -124,8 +124,8 @@ impl Strong<'_> {
         self.some.as_ref()
     }
 
-    /// Returns the columns of a vertex: those of its strong connections, and that of its diagonal entry if all
-    /// connections are strong.
+    /// Returns the columns of a vertex: those of its strong connections, and that of its diagonal entry if
+    /// all connections are strong.
     #[inline(always)]
     fn columns(&self, vertex: u32) -> &[u32] {
         self.some.as_ref().unwrap_or(&self.norms.norms).row_columns(vertex as usize)
