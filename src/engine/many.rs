@@ -79,7 +79,8 @@ impl Answers {
     }
 
     /// Adds what is known about the null space, for each column.
-    pub(super) fn singular(self, singular: Vec<Option<Singular>>) -> Answers {
+    pub(super) fn singular(self, singular: Vec<Singular>) -> Answers {
+        let singular = singular.into_iter().map(Some).chain(std::iter::repeat(None));
         let columns = self.columns.into_iter().zip(singular);
         Answers { columns: columns.map(|(answer, singular)| answer.singular(singular)).collect(), ..self }
     }

@@ -331,7 +331,7 @@ impl Prepared {
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
         self.solve_system((b.b, b.x0, 1), &mut x, std::slice::from_mut(&mut recorder), observers)?;
         let outcome = self.outcome(0)?;
-        let singular = self.singular(b.b, std::slice::from_ref(&outcome)).remove(0);
+        let singular = self.singular(b.b, std::slice::from_ref(&outcome)).pop();
         let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b).singular(singular);
         if let Some(rank) = self.settings.matrix.of_rank() {
             answer.combine_errors(rank.ranks());

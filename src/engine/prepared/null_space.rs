@@ -24,15 +24,15 @@ impl Prepared {
     /// Returns for each of `k` columns of `b`, if the matrix is singular, how much of it lies in the null
     /// space. Looks for a null space if a column may lack a solution, or if the preconditioner has near-null
     /// vectors.
-    pub(super) fn singular(&mut self, b: &[f64], outcomes: &[Outcome]) -> Vec<Option<Singular>> {
+    pub(super) fn singular(&mut self, b: &[f64], outcomes: &[Outcome]) -> Vec<Singular> {
         let lacking = outcomes.iter().any(|outcome| may_lack_a_solution(&outcome.reason));
         let projects = self.settings.projects;
         let known = match projects || lacking || self.recipe.precond.takes_near_null() {
             true => self.null_space(),
             false => None,
         };
-        let Some(known) = known else { return vec![None; outcomes.len()] };
+        let Some(known) = known else { return Vec::new() };
         let shares = known.space.shares(b, outcomes.len());
-        shares.into_iter().map(|share| Some(known.told(share, projects))).collect()
+        shares.into_iter().map(|share| known.told(share, projects)).collect()
     }
 }
