@@ -4,6 +4,7 @@ use crate::device::sweep::dot_sweep;
 use crate::device::{Device, Dot, Formula, Op, Operand, Product, Slot, Sweep, Work};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::observe::report::Levels;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -187,6 +188,11 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.map.chosen_for(k)
     }
 
+    /// Returns the levels of which the operator consists; see [`LinearOperator::levels`].
+    pub(crate) fn levels(&self) -> Option<Arc<Levels>> {
+        self.map.levels()
+    }
+
     /// Returns how the kernel of y = A x occupies the device; see [`LinearOperator::occupancy`].
     pub(crate) fn occupancy(&self) -> Result<Option<Occupancy>> {
         self.device.in_turn(|| self.map.occupancy(&self.device))
@@ -268,6 +274,11 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Returns the backend for `k` columns, if the operator has chosen another one than for a vector when it
     /// was prepared for them.
     fn chosen_for(&self, _k: usize) -> Option<Arc<OwnBackend>> {
+        None
+    }
+
+    /// Returns the levels of which the operator consists, for reports; none if it has no levels.
+    fn levels(&self) -> Option<Arc<Levels>> {
         None
     }
 

@@ -22,7 +22,7 @@ class NotConvergedWarning(UserWarning):
 _CAUSES = {
     ValueError: """
         Parse UnsupportedFile Malformed InFile UnknownKind Archive NoVector Binary Checkpoint Generator InvalidCsr InvalidFormat
-        Padding Foreign DuplicateOverflow TooLarge Operands Dimension UnknownBackend BadParameter
+        Padding Foreign DuplicateOverflow TooLarge Operands Dimension UnknownBackend BadParameter BadCoordinates BadNearNull
         Unsupported BadSetting Study NotSquare NotSymmetric NotFinite ProductNotSymmetric BadDiagonal BadBlock RightHandSideScale
         RightHandSideNotFinite StartScale Config History Chain UnknownCommand UnknownMatrix NotInCatalog
     """,

@@ -178,6 +178,17 @@ def vector(array, rows, what):
     return array, single
 
 
+def table(array, what):
+    """Returns an array of rows in double precision; a vector is one column."""
+    array = dense(array, what)
+    if array.dtype.kind not in "biufc":
+        raise InputError(f"{what} is of type {array.dtype}; it must be an array of numbers")
+    array = values(array)
+    if array.ndim not in (1, 2):
+        raise DimensionError(f"{what} has the shape {array.shape}; it must have two dimensions")
+    return in_rows(array if array.ndim == 2 else array.reshape(-1, 1), np.float64)
+
+
 # The settings that all calls share, with their types.
 _SETTINGS = {
     "device": ("auto", str), "backend": ("auto", str), "precision": ("f64", str), "threads": (None, int), "tune": (False, bool),

@@ -18,7 +18,10 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
     or `precond`, may be the name of a preconditioner (`solver preconditioners` lists them), and `backend`,
     `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs;
     `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows by `partition`: `"entries"`,
-    `"coordinates"`, `"coordinates:FILE"` or `"graph"`. A matrix that is not symmetric is refused. A and b are
+    `"coordinates"`, `"coordinates:FILE"` or `"graph"`. For elasticity, `precond="amg"` keeps the rigid-body
+    modes if it has the `coordinates` of the nodes, an array n x 2 or n x 3; other vectors that A maps to
+    almost nothing are the columns of `near_null`. If A is singular, `project=True` removes the part of b in
+    its null space. A matrix that is not symmetric is refused. A and b are
     of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
@@ -65,7 +68,7 @@ def _shifted(a, shift):
 
 
 # What cg and minres pass on to Cg, beyond the settings of all calls.
-_MORE = "precond", "columns", "assume_symmetric", "partition", "check"
+_MORE = "precond", "coordinates", "near_null", "columns", "assume_symmetric", "project", "partition", "check"
 
 
 def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show=False):
@@ -134,8 +137,8 @@ class Cg(_report.Chosen):
     """
 
     def __init__(
-        self, A, *, M=None, precond=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False,
-        partition="entries", check=False, callback=None, **settings,
+        self, A, *, M=None, precond=None, coordinates=None, near_null=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1,
+        assume_symmetric=False, project=False, partition="entries", check=False, callback=None, **settings,
     ):
         if method not in _METHODS:
             raise BadSettingError(f"method {method!r}: the methods are {', '.join(_METHODS)}")
@@ -143,11 +146,16 @@ class Cg(_report.Chosen):
             if M is not None:
                 raise InputError("M and precond name the preconditioner twice; pass one of them")
             M = precond
+        named = M if isinstance(M, str) else None
+        given = {"coordinates": coordinates, "near_null": near_null}
+        given = {name: None if array is None else _inputs.table(array, name) for name, array in given.items()}
+        for name, array in given.items():
+            if array is not None and named is None:
+                raise InputError(f"{name} is for a preconditioner that is named, such as precond=\"amg\"; name it, or leave {name} out")
         if callback is not None and not callable(callback):
             raise InputError(f"callback is {type(callback).__name__}; it must be a function of x")
         self._callback = callback
         settings = _inputs.running(type(self), settings)
-        named = M if isinstance(M, str) else None
         # A preconditioner of the caller runs on the CPU.
         self._chosen_gpu = _inputs.gpu(settings, named) if M is None or named is not None else None
         self._matrix, apply = _inputs.matrix(A, self._chosen_gpu), None
@@ -168,9 +176,10 @@ class Cg(_report.Chosen):
         rtol = None if rtol == 0 and atol else rtol
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         assume_symmetric, check = _inputs.flag(assume_symmetric, "assume_symmetric"), _inputs.flag(check, "check")
+        project = _inputs.flag(project, "project")
         partition = _inputs.text(partition, "partition")
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, partition, check,
+            method, self._matrix, apply, rows, named, own, *given.values(), columns, assume_symmetric, project, partition, check,
             None if callback is None else (callback, None), tolerances, settings,
         )
 

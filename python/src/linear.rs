@@ -9,7 +9,10 @@ use crate::owned::Owned;
 use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use solver::Error;
 use solver::engine::{self, RightHandSide, RightHandSides, RunSettings, Solver, Stopping, SystemSettings};
+use solver::format::{Coordinates, Dense};
+use solver::precond::{NearNull, Preconditioner};
 use solver::solve::Method;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +40,24 @@ fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve:
     (rows, move |x: &[f64], y: &mut [f64]| function.call(x, y))
 }
 
+/// Returns the preconditioner of a name with the near-null vectors, if there are any. Refuses vectors, and
+/// coordinates of nodes, that it does not use.
+fn named(name: &str, has_coordinates: bool, near_null: Option<Dense>) -> solver::Result<Preconditioner> {
+    let precond: Preconditioner = name.parse()?;
+    if has_coordinates && !precond.takes_near_null() {
+        let reason = "it does not use coordinates of nodes; use amg, or leave the coordinates out";
+        return Err(Error::BadSetting {
+            setting: "precond",
+            value: name.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+    match near_null {
+        Some(vectors) => precond.with_near_null(NearNull::new(vectors)?),
+        None => Ok(precond),
+    }
+}
+
 /// Rows, or entries of a stored matrix, below which a solve with a Python operator or preconditioner runs on
 /// one thread, unless the caller asks for a number of threads: the other threads fall asleep while Python
 /// works, and must be woken for each pass over the vectors.
@@ -48,9 +69,9 @@ const TINY: usize = 10_000;
 impl Prepared {
     /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the
     /// product of `apply` on `rows` rows. A function is a pair: itself, and what makes a vector of
-    /// the array that it returns.
+    /// the array that it returns. Coordinates have a row for each node, and near-null vectors are columns.
     #[new]
-    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, partition, check, callback, tolerances, running))]
+    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, coordinates, near_null, columns, assume_symmetric, project, partition, check, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -60,8 +81,11 @@ impl Prepared {
         rows: usize,
         precond: Option<String>,
         custom_precond: Option<Given>,
+        coordinates: Option<PyReadonlyArray2<'_, f64>>,
+        near_null: Option<PyReadonlyArray2<'_, f64>>,
         columns: usize,
         assume_symmetric: bool,
+        project: bool,
         partition: &str,
         check: bool,
         callback: Option<Given>,
@@ -80,18 +104,35 @@ impl Prepared {
             "block-cg" => Method::BlockCg,
             _ => Method::Cg,
         };
-        let settings = match (matrix, apply) {
-            (Some(Matrix(matrix)), _) => Solver::new(method, matrix),
+        let has_coordinates = coordinates.is_some();
+        let located = match (matrix, coordinates) {
+            (Some(Matrix(matrix)), Some(points)) => {
+                let (dimensions, values) = (points.as_array().ncols(), points.to_vec()?);
+                let points = Coordinates::new(dimensions, values);
+                let matrix = points.and_then(|points| matrix.clone().with_coordinates(points));
+                Some(matrix.map_err(|error| raised(py, &error))?)
+            }
+            _ => None,
+        };
+        let settings = match (located.as_ref().or(matrix.map(|Matrix(matrix)| matrix)), apply) {
+            (Some(matrix), _) => Solver::new(method, matrix),
             (None, Some(apply)) => Solver::with_product(method, product(rows, apply, &raised_here)),
             (None, None) => return Err(exception(py, "InputError", "there is no matrix".to_owned())),
         };
         let mut settings = with_running(settings, &running, py)?
             .columns(columns)
             .assume_symmetric(assume_symmetric)
+            .project(project)
             .partition(partition.parse().map_err(|error| raised(py, &error))?)
             .check_products(check);
         if let Some(name) = precond {
-            settings = settings.precond(&name);
+            let dense = |columns: PyReadonlyArray2<'_, f64>| -> PyResult<Dense> {
+                let (rows, count) = (columns.as_array().nrows(), columns.as_array().ncols());
+                Dense::new(rows, count, columns.to_vec()?).map_err(|error| raised(py, &error))
+            };
+            let near_null = near_null.map(dense).transpose()?;
+            let precond = named(&name, has_coordinates, near_null).map_err(|error| raised(py, &error))?;
+            settings = settings.preconditioner(precond);
         }
         if let Some(function) = custom_precond {
             settings = settings.custom_precond(product(rows, function, &raised_here));

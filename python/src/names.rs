@@ -25,6 +25,8 @@ pub fn as_argument(setting: &str, value: &str) -> String {
         ("method", method) => format!("solver.{method}(A, b)"),
         ("variant", "classic") => "method=\"cg\"".to_owned(),
         ("precond", "none") => "M=None".to_owned(),
+        ("coords", _) => "coordinates=".to_owned(),
+        ("project", _) => "project=True".to_owned(),
         ("vectors", _) => "python -m solver info --vectors".to_owned(),
         ("checkpoint" | "resume", _) => String::new(),
         (setting, "") => name_of(setting).to_owned(),

@@ -178,6 +178,7 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = solver
+        .project(plan.project)
         .settled(plan.running.request.clone(), plan.running.settled.clone())
         .stopping(plan.stopping.clone())
         .time_from(began)

@@ -19,6 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "as_stored",
             "first_index",
             "assume_symmetric",
+            "project",
             "columns",
             "labels",
             "normalize",

@@ -1,6 +1,8 @@
 //! `solver info`: describes a matrix before it is used in a solve.
 
-use super::args::InfoArgs;
+pub(super) mod args;
+mod levels;
+
 use super::flags::{as_flag, bad};
 use super::layout::{labelled, wrapped};
 use super::load::load_matrix;
@@ -12,6 +14,7 @@ use crate::error::Result;
 use crate::observe::Meter;
 use crate::plot::Format;
 use crate::source::Options;
+use args::InfoArgs;
 use std::sync::Arc;
 
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
@@ -22,6 +25,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     fetch::on_first_use(fetch::missing(&args.matrix)?)?;
     if let Some(ranks) = args.ranks {
         return predict(args, ranks);
+    }
+    if let Some(precond) = &args.precond {
+        return levels::run(args, precond);
     }
     let info = describe(args)?;
     if args.json {
@@ -52,13 +58,7 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     if !launch::prints() {
         return Ok(true);
     }
-    let options = Options {
-        as_stored: args.as_stored,
-        columns: args.columns.clone(),
-        first_index: args.first_index,
-        ..Options::default()
-    };
-    let matrix = load_matrix(&args.matrix, options)?;
+    let matrix = load_matrix(&args.matrix, options(args, false))?;
     let (per_machine, partition) = (args.ranks_per_machine, args.partition.clone());
     let cluster = Cluster { ranks, per_machine, network, partition };
     let prediction = during("timing iterations on this machine".to_owned(), || matrix.over_ranks(&cluster))?;
@@ -69,16 +69,21 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads and describes the matrix and draws its picture, and shows which phase is running.
-fn describe(args: &InfoArgs) -> Result<Info> {
-    let options = Options {
+/// Returns the options of the reader; `attached` is whether it reads vectors and coordinates stored with the
+/// matrix.
+fn options(args: &InfoArgs, attached: bool) -> Options {
+    Options {
         as_stored: args.as_stored,
-        attached: args.attached,
+        attached,
         columns: args.columns.clone(),
         first_index: args.first_index,
         ..Options::default()
-    };
-    let matrix = load_matrix(&args.matrix, options)?;
+    }
+}
+
+/// Reads and describes the matrix and draws its picture, and shows which phase is running.
+fn describe(args: &InfoArgs) -> Result<Info> {
+    let matrix = load_matrix(&args.matrix, options(args, args.attached))?;
     let meter = Arc::new(Meter::default());
     metered("describing", matrix.name(), &meter, || {
         let info = Info::of(&matrix, &|setting, value| naming(matrix.name(), setting, value));

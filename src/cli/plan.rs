@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     pub stopping: Stopping,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
+    /// Whether the part of b in the null space is removed.
+    pub project: bool,
     /// How the rows are divided among ranks or GPUs.
     pub partition: Partition,
     /// The checkpoint files to write and to resume from.
@@ -93,7 +95,8 @@ impl Plan {
             None => rhs.unwrap_or_default(),
             Some(count) => RhsName::with_count(rhs, count)?,
         };
-        let (precond, coordinates) = nodes(&args, over_ranks)?;
+        let (precond, coordinates) =
+            nodes(&args.precond, (args.coords.as_deref(), args.near_null.as_deref()), over_ranks)?;
         let running = args.run.resolve(None, precond, rhs.columns())?;
         let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns(), over_ranks)).transpose()?;
         check_partition(&args.partition, &matrix)?;
@@ -113,6 +116,7 @@ impl Plan {
             stopping: Stopping { time_limit: running.time_limit, ..stopping },
             running,
             assume_symmetric: args.assume_symmetric,
+            project: args.project,
             partition: args.partition,
             checkpoints,
             output: args.output,
@@ -195,13 +199,17 @@ pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<(
     partition.check_coordinates(matrix)
 }
 
-/// Reads the coordinates of the nodes, and the preconditioner's near-null vectors.
-fn nodes(args: &CgArgs, over_ranks: bool) -> Result<(Preconditioner, Option<Coordinates>)> {
-    let named = [("--coords", &args.coords), ("--near-null", &args.near_null)];
-    if let Some((option, path)) = named.iter().find_map(|(option, path)| Some((*option, path.as_ref()?))) {
-        if !args.precond.takes_near_null() {
+/// Reads the coordinates of the nodes, and the near-null vectors, which the preconditioner gets.
+pub(super) fn nodes(
+    precond: &Preconditioner,
+    (coords, near_null): (Option<&Path>, Option<&Path>),
+    over_ranks: bool,
+) -> Result<(Preconditioner, Option<Coordinates>)> {
+    let named = [("--coords", coords), ("--near-null", near_null)];
+    if let Some((option, path)) = named.into_iter().find_map(|(option, path)| Some((option, path?))) {
+        if !precond.takes_near_null() {
             let reason =
-                format!("preconditioner {} does not use it; name --precond amg, or remove it", args.precond);
+                format!("preconditioner {precond} does not use it; name --precond amg, or remove it");
             return Err(bad(option, path.display(), reason));
         }
         if over_ranks {
@@ -209,15 +217,15 @@ fn nodes(args: &CgArgs, over_ranks: bool) -> Result<(Preconditioner, Option<Coor
             return Err(bad(option, path.display(), reason));
         }
     }
-    let precond = match &args.near_null {
+    let precond = match near_null {
         Some(path) => {
-            let named = |fault| Error::InFile { path: path.clone(), fault: Box::new(fault) };
+            let named = |fault| Error::InFile { path: path.to_owned(), fault: Box::new(fault) };
             let vectors = read_vectors(path).and_then(|vectors| NearNull::new(vectors).map_err(named))?;
-            args.precond.clone().with_near_null(vectors)?
+            precond.clone().with_near_null(vectors)?
         }
-        None => args.precond.clone(),
+        None => precond.clone(),
     };
-    let coordinates = args.coords.as_deref().map(Coordinates::open).transpose()?;
+    let coordinates = coords.map(Coordinates::open).transpose()?;
     Ok((precond, coordinates))
 }
 

@@ -4,7 +4,7 @@ mod absent;
 
 pub use absent::instead_of;
 
-use crate::observe::Forecast;
+use crate::observe::{Forecast, Levels};
 use crate::scalar::Precision;
 use crate::stop::StopReason;
 use crate::text::{duration, thousands};
@@ -22,8 +22,10 @@ pub(crate) fn as_method(setting: &str, value: &str) -> String {
         ("precision", "f32") => "precision(Precision::F32)".to_owned(),
         ("precision", "mixed") => "precision(Precision::Mixed)".to_owned(),
         ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
+        ("coords", _) => "Matrix::with_coordinates".to_owned(),
         ("vectors", _) => "Options { attached: true }".to_owned(),
         ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
+        ("project", _) => "project(true)".to_owned(),
         (setting, "") => setting.replace('-', "_"),
         (setting, value) => format!("{}({value})", setting.replace('-', "_")),
     }
@@ -40,6 +42,8 @@ const ROOM: f64 = 1.5;
 const LOWEST: f64 = 1e-13;
 /// Residuals below this are near the rounding of f32.
 const LOWEST_F32: f64 = 1e-6;
+/// Solves with constants on all levels that take more iterations get the hint about coordinates.
+pub(crate) const MANY: f64 = 60.0;
 /// Solves that take at least this many seconds get the hint about checkpoints.
 const LONG: f64 = 10.0;
 
@@ -158,9 +162,18 @@ fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
 }
 
 /// Rounds up to two significant digits; the result is whole, and at least 1.
-fn rounded_up(value: f64) -> f64 {
+pub(crate) fn rounded_up(value: f64) -> f64 {
     let unit = 10f64.powf((value.log10().floor() - 1.0).max(0.0));
     ((value / unit).ceil() * unit).max(1.0)
+}
+
+/// Returns the hint that the coordinates of the nodes, which are not known, may save iterations of a solve
+/// that takes many.
+pub(crate) fn coordinates(levels: &Levels, iterations: f64, naming: Naming<'_>) -> Option<String> {
+    (levels.constants && levels.unknowns > 1 && iterations > MANY).then(|| {
+        let coordinates = naming("coords", "FILE");
+        format!("if this is elasticity, the coordinates of the nodes would save iterations: {coordinates}")
+    })
 }
 
 /// Returns the hint on how to resume, if the solve has a checkpoint or takes at least `LONG` seconds.

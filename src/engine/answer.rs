@@ -7,9 +7,10 @@ use super::origin::Origin;
 use super::rhs::RightHandSide;
 use super::seat::Labels;
 use super::settings::Input;
+use super::singular::Singular;
 use crate::device::Ranks;
 use crate::device::stream::Limit;
-use crate::observe::report::{Common, Report};
+use crate::observe::report::{Common, Levels, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::{Effort, Method, Outcome};
@@ -24,6 +25,8 @@ pub(super) struct MatrixFacts {
     origin: Arc<Origin>,
     rows: u64,
     nnz: u64,
+    /// Whether the coordinates of the nodes are known.
+    has_coordinates: bool,
 }
 
 impl MatrixFacts {
@@ -37,7 +40,8 @@ impl MatrixFacts {
                 (Arc::new(Origin { name, notes, ..Origin::default() }), 0)
             }
         };
-        MatrixFacts { origin, rows: matrix.total_rows() as u64, nnz }
+        let has_coordinates = matches!(matrix, Input::Stored(matrix) if matrix.coordinates().is_some());
+        MatrixFacts { origin, rows: matrix.total_rows() as u64, nnz, has_coordinates }
     }
 }
 
@@ -47,6 +51,8 @@ pub(super) struct AnswerFacts {
     pub method: Method,
     pub matrix: MatrixFacts,
     pub labels: Labels,
+    /// The levels of the preconditioner, if it has any.
+    pub levels: Option<Arc<Levels>>,
     pub on_cpu: bool,
     pub precision: Precision,
     /// Note on the symmetry of the matrix.
@@ -70,6 +76,8 @@ pub struct Answer {
     error: Option<(f64, f64)>,
     limit: Option<Limit>,
     profile: Option<Profile>,
+    /// Whether the matrix is singular, as far as that was found out.
+    singular: Option<Singular>,
 }
 
 /// The error of x relative to its largest entry above which the report of a converged answer has a caution.
@@ -101,7 +109,13 @@ impl Answer {
             error,
             limit: None,
             profile: profile::active(),
+            singular: None,
         }
+    }
+
+    /// Adds what is known about the null space.
+    pub(super) fn singular(self, singular: Option<Singular>) -> Answer {
+        Answer { singular, ..self }
     }
 
     /// Combines the errors of the rows of all ranks.
@@ -166,6 +180,14 @@ impl Answer {
         self.facts.moves && self.facts.labels.common.parts.is_none()
     }
 
+    /// Returns the mean factor by which an iteration of this run reduces the residual of the recurrence.
+    pub(super) fn convergence_factor(&self) -> Option<f64> {
+        let (first, last) = (self.residuals().first()?, self.residuals().last()?);
+        let iterations = self.outcome.iterations - self.outcome.iterations_earlier;
+        let factor = (last / first).powf(1.0 / iterations as f64);
+        Some(factor).filter(|factor| iterations > 0 && factor.is_finite())
+    }
+
     /// Returns the recorded residuals with their times.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
@@ -205,7 +227,8 @@ impl Answer {
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
         let origin = &*facts.matrix.origin;
-        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault);
+        let many = self.singular.as_ref().filter(|_| self.converged()).map(Singular::note);
+        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault).chain(&many);
         let notes: Vec<&str> = notes.map(String::as_str).collect();
         let resumed = outcome.iterations_earlier > 0;
         let limit = self.limit;
@@ -239,6 +262,8 @@ impl Answer {
             stream_gigabytes_per_second: limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
+            multigrid: facts.levels.as_deref().cloned(),
+            convergence_factor: facts.levels.as_ref().and_then(|_| self.convergence_factor()),
             ..Report::default()
         }
     }
@@ -251,12 +276,17 @@ impl Answer {
         facts.labels.common.after(&facts.matrix.origin, &effort, &self.outcome.reason, limit, profile)
     }
 
-    /// Returns advice for a solve that did not converge: another method, or advice from the
-    /// recorded residuals.
+    /// Returns advice for a solve that did not converge: another method, or advice from the recorded
+    /// residuals. A solve with many iterations may need the coordinates of the nodes, also if it converged.
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
         let untried = facts.labels.precond == "none" && !minres && facts.moves;
+        let singular = self.singular.as_ref().filter(|_| !self.converged());
+        let unsolvable = singular.and_then(|singular| singular.hint(&naming("project", "")));
+        if unsolvable.is_some() {
+            return unsolvable;
+        }
         let suitable = if facts.on_cpu { "ic0" } else { "chebyshev" };
         match outcome.reason {
             StopReason::IndefiniteMatrix { .. } if facts.precision.narrow_values() => {
@@ -295,7 +325,11 @@ impl Answer {
                 naming,
             ),
         };
-        advice::hint(&ended, naming)
+        let coordinates = facts.levels.as_ref().filter(|_| !facts.matrix.has_coordinates);
+        let coordinates =
+            coordinates.and_then(|levels| advice::coordinates(levels, outcome.iterations as f64, naming));
+        let hints: Vec<String> = advice::hint(&ended, naming).into_iter().chain(coordinates).collect();
+        (!hints.is_empty()).then(|| hints.join("; "))
     }
 
     /// Returns a caution if a converged answer has a large error. Uses the known error, or

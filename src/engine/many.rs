@@ -5,6 +5,7 @@ use super::answer::{Answer, AnswerFacts};
 use super::device::DeviceHandle;
 use super::limit;
 use super::rhs::RightHandSide;
+use super::singular::Singular;
 use crate::device::stream::Limit;
 use crate::observe::phrases::ends_of_columns;
 use crate::observe::report::{ColumnReport, Report};
@@ -75,6 +76,13 @@ impl Answers {
         let column =
             |(outcome, recorder)| Answer::new(Vec::new(), outcome, recorder, Arc::clone(facts), &one);
         Answers { x, columns: outcomes.into_iter().zip(recorders).map(column).collect(), limit: None }
+    }
+
+    /// Adds what is known about the null space, for each column.
+    pub(super) fn singular(self, singular: Vec<Singular>) -> Answers {
+        let singular = singular.into_iter().map(Some).chain(std::iter::repeat(None));
+        let columns = self.columns.into_iter().zip(singular);
+        Answers { columns: columns.map(|(answer, singular)| answer.singular(singular)).collect(), ..self }
     }
 
     /// Returns the solutions as an n x k array, row-major. The column of a right-hand side
@@ -188,6 +196,7 @@ impl Answers {
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: self.limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: self.limit.map(|limit| limit.seconds),
+            convergence_factor: None,
             columns,
             ..column.report_naming(naming)
         }

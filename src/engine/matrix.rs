@@ -5,9 +5,9 @@ use super::device::DeviceHandle;
 use super::origin::Origin;
 use crate::device::Kept;
 use crate::error::{Error, Result};
-use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
+use crate::format::stats::{self, Asymmetry, Blocks, Rounding, Verdict};
 use crate::format::{Coo, Coordinates, Csr, Duplicates, Offsets, Pattern, Values};
-use crate::precond::Preconditioner;
+use crate::precond::{NearNull, Preconditioner};
 use crate::solve::Method;
 use crate::source::{self, Attached, Loaded, Options, UnsaidIndex};
 use crate::text::{COUNTED, Index, thousands};
@@ -248,6 +248,27 @@ impl Matrix {
             None => precond,
         };
         Ok(precond.settle_for(&self.csr, method.relies_on_linearity()))
+    }
+
+    /// Returns the vectors that the matrix may map to zero: the near-null vectors of a preconditioner, the
+    /// rigid-body modes of the nodes, or constants.
+    pub(super) fn near_null(&self, precond: &Preconditioner) -> Result<Arc<NearNull>> {
+        if let Some(near_null) = precond.near_null() {
+            return Ok(Arc::clone(near_null));
+        }
+        let unknowns = match &self.metadata.coordinates {
+            Some(coordinates) if coordinates.nodes() > 0 => self.rows() / coordinates.nodes(),
+            _ => Blocks::sampled(&self.csr).square().unwrap_or(1),
+        };
+        match &self.metadata.coordinates {
+            Some(coordinates) if coordinates.dimensions() == unknowns => {
+                NearNull::rigid_body_modes(coordinates).map(Arc::new)
+            }
+            _ if self.rows().is_multiple_of(unknowns) => {
+                NearNull::constants(self.rows(), unknowns).map(Arc::new)
+            }
+            _ => NearNull::constants(self.rows(), 1).map(Arc::new),
+        }
     }
 
     /// Returns whether the matrix equals its transpose. If the source does not say so, the first call

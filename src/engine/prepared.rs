@@ -1,5 +1,6 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
+mod null_space;
 mod update;
 
 use super::answer::{Answer, AnswerFacts, MatrixFacts};
@@ -12,6 +13,7 @@ use super::running::HISTORY_CAPACITY;
 use super::seat::{Seat, UPDATE_AGAIN};
 use super::session::Recipe;
 use super::settings::{Input, Settings};
+use super::singular::KnownNullSpace;
 use super::spread;
 use super::stopping::Stopping;
 use super::team::{Seats, Team, on_seats, turn};
@@ -19,13 +21,14 @@ use super::tune::Explanation;
 use super::watch::{FanOut, Phases};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
-use crate::observe::{Observer, Recorder};
+use crate::observe::{Levels, Observer, Recorder};
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::given::Guarded;
 use crate::solve::{Outcome, System};
 use crate::stop::StoppingRule;
 use crate::text::thousands;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +62,8 @@ pub struct Prepared {
     columns: usize,
     /// The facts for several columns, if `auto` has chosen another backend for them.
     several: Option<Arc<AnswerFacts>>,
+    /// The null space of the matrix, once it was looked for.
+    null_space: Option<Option<Arc<KnownNullSpace>>>,
 }
 
 /// Prints the method, the number of rows, the backend and the device.
@@ -84,6 +89,7 @@ impl Prepared {
             None => settings.run.request.settle()?,
         };
         settings.check_partition(&settled)?;
+        settings.check_projection()?;
         settled.check_device()?;
         let several = !settled.shares.is_empty();
         if several {
@@ -121,6 +127,7 @@ impl Prepared {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
             labels,
+            levels: seats.states()[0].levels(),
             on_cpu: matches!(seats.devices()[0].0, OpenedDevice::Cpu(_)),
             precision,
             note: note.clone(),
@@ -130,7 +137,9 @@ impl Prepared {
         let (rule, recipe) = (StoppingRule::any([]), recipe.clone());
         let columns = settings.run.request.columns;
         let (is_stale, several) = (false, None);
-        let mut ready = Prepared { settings, seats, is_stale, facts, rule, recipe, columns, several };
+        let null_space = None;
+        let mut ready =
+            Prepared { settings, seats, is_stale, facts, rule, recipe, columns, several, null_space };
         ready.label_checkpoints(1);
         ready.rule = ready.rule(&ready.settings.stopping)?;
         Ok(ready)
@@ -237,9 +246,11 @@ impl Prepared {
             self.label_checkpoints(k);
         }
         self.check_right_hand_sides(b)?;
+        let null_space = if self.settings.projects { self.null_space() } else { None };
+        let b = null_space.as_ref().map_or(Cow::Borrowed(b), |known| Cow::Owned(known.space.without(b, k)));
         self.begin_solve();
         let Prepared { settings, seats, rule, .. } = self;
-        let system = System { x0, columns: k, ..System::new(settings.matrix.reference(), b) };
+        let system = System { x0, columns: k, ..System::new(settings.matrix.reference(), &b) };
         let prepared = &mut settings.run.watch.observers;
         let observers: &mut [&mut dyn Observer] = &mut [&mut FanOut { recorders, prepared, passed }];
         let _span = profile::begin(Phase::Build);
@@ -252,6 +263,9 @@ impl Prepared {
         }?;
         // A checkpoint belongs to one system.
         settings.checkpoints.resume = None;
+        if let Some(known) = null_space {
+            known.space.remove(x, k);
+        }
         Ok(())
     }
 
@@ -290,6 +304,11 @@ impl Prepared {
         &self.facts.labels.common.backend
     }
 
+    /// Returns the levels of the preconditioner, if it has any: those of `amg`, unless ranks share the solve.
+    pub fn levels(&self) -> Option<&Levels> {
+        self.facts.levels.as_deref()
+    }
+
     /// Returns the reasons for the backend.
     pub fn explanation(&self) -> &Explanation {
         &self.recipe.explanation
@@ -312,7 +331,8 @@ impl Prepared {
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
         self.solve_system((b.b, b.x0, 1), &mut x, std::slice::from_mut(&mut recorder), observers)?;
         let outcome = self.outcome(0)?;
-        let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b);
+        let singular = self.singular(b.b, std::slice::from_ref(&outcome)).pop();
+        let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b).singular(singular);
         if let Some(rank) = self.settings.matrix.of_rank() {
             answer.combine_errors(rank.ranks());
         }
@@ -363,8 +383,9 @@ impl Prepared {
         let most = most.min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
         let mut recorders = Recorder::of_columns(b.k, most);
         self.solve_system((b.b, b.x0, b.k), &mut x, &mut recorders, observers)?;
-        let outcomes = (0..b.k).map(|column| self.outcome(column)).collect::<Result<_>>()?;
-        Ok(Answers::new(x, outcomes, recorders, self.facts(b.k), &b))
+        let outcomes = (0..b.k).map(|column| self.outcome(column)).collect::<Result<Vec<_>>>()?;
+        let singular = self.singular(b.b, &outcomes);
+        Ok(Answers::new(x, outcomes, recorders, self.facts(b.k), &b).singular(singular))
     }
 
     /// Refuses right-hand sides that vectors in single precision cannot hold.

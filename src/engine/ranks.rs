@@ -90,7 +90,7 @@ pub struct Purpose {
 impl Purpose {
     /// Refuses near-null vectors, which are not distributed with the rows.
     fn check_precond(&self) -> Result<()> {
-        if !self.precond.has_near_null() {
+        if self.precond.near_null().is_none() {
             return Ok(());
         }
         let reason = "over ranks there are no near-null vectors; leave them out, or solve in one process";

@@ -9,9 +9,10 @@ use super::session::{Recipe, Session, rebuilt, session};
 use super::settings::{Input, Settings};
 use crate::backend::Choice;
 use crate::error::{Error, Result};
-use crate::observe::report::Common;
+use crate::observe::report::{Common, Levels};
 use crate::operator::OwnBackend;
 use crate::precond::Preconditioner;
+use std::sync::Arc;
 
 /// Why a solve after a failed update is refused.
 pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
@@ -101,6 +102,11 @@ impl Seat {
             Some(session) => Ok(&mut **session),
             None => Err(Error::setting("matrix", "", UPDATE_AGAIN)),
         }
+    }
+
+    /// Returns the levels of the preconditioner, if it has any.
+    pub(crate) fn levels(&self) -> Option<Arc<Levels>> {
+        self.session.as_ref()?.levels()
     }
 
     /// Prepares products with `k` columns. Returns the backends of all ranks, if they are others than for a

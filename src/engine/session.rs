@@ -12,7 +12,7 @@ use crate::backend::{Choice, ForColumns, Host, Operator, Pick, SettledChoice, Sh
 use crate::device::Device;
 use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
-use crate::observe::{Observer, Phase, profile};
+use crate::observe::{Levels, Observer, Phase, profile};
 use crate::operator::{OwnBackend, Residuals};
 use crate::parallel::start_scoped;
 use crate::precond::Preconditioner;
@@ -57,11 +57,14 @@ pub(super) trait Session: Send {
 
     /// Returns how the last solve ended for a column.
     fn outcome(&self, column: usize) -> Outcome;
+
+    /// Returns the levels of the preconditioner, if it has any.
+    fn levels(&self) -> Option<Arc<Levels>>;
 }
 
 /// A method whose operators work on the device E, and what device D keeps of it: E itself, or the device of
-/// this rank of E.
-struct Kept<D, E: Device, T: Scalar>(DeviceValue<D, WithOperator<E, T>>);
+/// this rank of E. The levels are those of the preconditioner.
+struct Kept<D, E: Device, T: Scalar>(DeviceValue<D, WithOperator<E, T>>, Option<Arc<Levels>>);
 
 /// A method, with the operator of its matrix.
 type WithOperator<E, T> = (PreparedMethod<E, T>, Operator<E, T>);
@@ -73,11 +76,12 @@ pub(super) fn kept<D: Device, E: Device, T: Scalar>(
     (a, m): (Operator<E, T>, Option<Operator<E, T>>),
     residuals: Option<Box<dyn Residuals>>,
 ) -> Box<dyn Session> {
+    let levels = m.as_ref().and_then(Operator::levels);
     let mut prepared = method.prepare(a.clone(), m);
     if let Some(residuals) = residuals {
         prepared = prepared.with_residuals(residuals);
     }
-    Box::new(Kept(DeviceValue::new(device, (prepared, a))))
+    Box::new(Kept(DeviceValue::new(device, (prepared, a)), levels))
 }
 
 impl<D: Device, E: Device, T: Scalar> Session for Kept<D, E, T> {
@@ -101,6 +105,10 @@ impl<D: Device, E: Device, T: Scalar> Session for Kept<D, E, T> {
 
     fn outcome(&self, column: usize) -> Outcome {
         self.0.get().0.outcome(column)
+    }
+
+    fn levels(&self) -> Option<Arc<Levels>> {
+        self.1.clone()
     }
 }
 

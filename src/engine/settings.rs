@@ -67,6 +67,8 @@ pub struct Settings {
     pub(super) run: Run,
     pub(super) custom_precond: Option<Arc<Guarded>>,
     pub(super) assume_symmetric: bool,
+    /// Whether the part of right-hand sides in the null space is removed.
+    pub(super) projects: bool,
     pub(super) partition: Partition,
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
     pub(super) named: String,
@@ -100,6 +102,7 @@ impl Settings {
             run: Run::default(),
             custom_precond: None,
             assume_symmetric: false,
+            projects: false,
             partition: Partition::default(),
             named,
             check_products: false,
@@ -158,6 +161,22 @@ impl Settings {
     }
 
     /// Refuses a partition of a matrix that is not divided, or is divided already.
+    /// Refuses a projection without the whole matrix.
+    pub(crate) fn check_projection(&self) -> Result<()> {
+        match self.matrix {
+            Input::Applied(_) if self.projects => {
+                let reason = "the null space is found in a stored matrix; remove the part of b yourself";
+                Err(Error::setting("project", "", reason))
+            }
+            Input::OfRank(_) if self.projects => {
+                let reason = "over ranks the null space is not found yet; solve in one process";
+                Err(Error::setting("project", "", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the partition of the rows is possible.
     pub(crate) fn check_partition(&self, settled: &Settled) -> Result<()> {
         if self.partition.is_in_order() {
             return Ok(());

@@ -112,6 +112,25 @@ pub trait SystemSettings: Sized {
         self
     }
 
+    /// Removes the part of each right-hand side that lies in the null space of a singular matrix, so that the
+    /// system has a solution, and returns the shortest solution. The null space is found in the span of the
+    /// near-null vectors of the preconditioner, of the rigid-body modes of known coordinates, or of
+    /// constants, in each connected component.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let a = Matrix::open("poisson2d:30x30,boundary=neumann")?;
+    /// let answer = Cg::new(&a).project(true).solve(&vec![1.0; a.rows()])?;
+    /// assert!(answer.x().iter().all(|x| x.abs() < 1e-9)); // b was constant
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn project(mut self, project: bool) -> Self {
+        self.settings_mut().projects = project;
+        self
+    }
+
     /// Checks symmetry by products when the solve is prepared: that of a matrix or preconditioner of the
     /// caller of which only products are known, and that of a matrix whose symmetry is assumed. This takes
     /// two products with each. By default it is not checked.

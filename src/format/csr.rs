@@ -11,8 +11,7 @@
 use super::pieces::{cut, pieces_for};
 use super::{Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
-use crate::parallel::collected_in;
-use rayon::prelude::*;
+use crate::parallel::{collected, collected_in};
 use std::sync::Arc;
 
 /// A validated matrix in compressed sparse rows.
@@ -116,13 +115,13 @@ impl Csr {
     /// of rows and columns.
     pub fn diagonal(&self) -> Vec<f64> {
         let length = self.rows().min(self.cols());
-        (0..length).into_par_iter().with_min_len(4096).map(|i| self.get(i, i).unwrap_or(0.0)).collect()
+        collected(length, |i| self.get(i, i).unwrap_or(0.0))
     }
 
     /// Returns the matrix with its values in single precision; the pattern is shared. Ones stay implicit.
     pub fn to_f32(&self) -> Csr {
         let values = match &self.values {
-            Values::F64(v) => Values::F32(v.par_iter().with_min_len(1 << 15).map(|&v| v as f32).collect()),
+            Values::F64(v) => Values::F32(collected(v.len(), |j| v[j] as f32)),
             other => other.clone(),
         };
         Csr { pattern: Arc::clone(&self.pattern), values }

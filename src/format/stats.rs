@@ -30,7 +30,7 @@ mod symmetry;
 
 pub use blocks::Block;
 pub(crate) use blocks::Blocks;
-pub(crate) use components::Components;
+pub(crate) use components::{Components, component_of_each_row};
 pub use density::Density;
 pub use memory::FormatBytes;
 pub use symmetry::{Asymmetry, Rounding, Symmetry, Verdict, first_unpaired};

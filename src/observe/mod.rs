@@ -14,7 +14,7 @@ pub(crate) use history::Recorder;
 pub use meter::Meter;
 pub(crate) use profile::Phase;
 pub use profile::Profile;
-pub use report::{Common, Report};
+pub use report::{Common, Level, Levels, Report};
 
 use crate::error::{Error, Result};
 use crate::files;

@@ -1,12 +1,14 @@
 //! The report of a solve: the system, the device, the outcome, the time and the memory traffic.
 
 mod common;
+mod levels;
 mod lines;
 mod parts;
 
 use super::number::nan_for_null;
 pub use common::Common;
 pub(crate) use common::has_common;
+pub use levels::{Level, Levels};
 pub(crate) use parts::Parts;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +57,7 @@ pub struct Report {
     pub rtol: f64,
     /// The reason as a sentence, with its evidence.
     pub message: String,
-    /// A hint that may help if the solve did not converge.
+    /// A hint that may help if the solve did not converge, or took many iterations.
     #[serde(default)]
     pub hint: Option<String>,
     /// Iterations before the checkpoint from which this run resumed; none if it did not resume.
@@ -118,6 +120,13 @@ pub struct Report {
     pub vector_stream_gigabytes_per_second: Option<f64>,
     /// Lower bound on the seconds per iteration: the time to move matrix and vectors at these two bandwidths.
     pub limit_seconds_per_iteration: Option<f64>,
+    /// The levels of a preconditioner of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multigrid: Option<Levels>,
+    /// The mean factor by which an iteration of this run reduces the residual, if there are levels and one
+    /// right-hand side: the root of the last residual over the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convergence_factor: Option<f64>,
     /// A record for each right-hand side of a solve of several; the other fields then describe
     /// all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -142,7 +142,7 @@ impl Preconditioner {
     }
 
     /// Returns whether it uses near-null vectors, and coordinates of nodes.
-    pub(crate) fn takes_near_null(&self) -> bool {
+    pub fn takes_near_null(&self) -> bool {
         self.entry.takes_near_null
     }
 
@@ -170,9 +170,9 @@ impl Preconditioner {
         Ok(settled)
     }
 
-    /// Returns whether near-null vectors are set.
-    pub(crate) fn has_near_null(&self) -> bool {
-        self.near_null.is_some()
+    /// Returns the near-null vectors, if any are set.
+    pub(crate) fn near_null(&self) -> Option<&Arc<NearNull>> {
+        self.near_null.as_ref()
     }
 
     /// Checks that the near-null vectors belong to a matrix of `rows` rows.

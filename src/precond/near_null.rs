@@ -90,7 +90,7 @@ impl NearNull {
     }
 
     /// Returns a vector for each unknown of a node, which is 1 there and 0 for the others.
-    pub(super) fn constants(rows: usize, block: usize) -> Result<NearNull> {
+    pub(crate) fn constants(rows: usize, block: usize) -> Result<NearNull> {
         let value = |at: usize| f64::from(u8::from(at / block % block == at % block));
         let vectors = Dense::new(rows, block, tabulate(rows * block, value)?)?;
         Ok(NearNull { vectors, of: Of::Unknowns })

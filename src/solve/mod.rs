@@ -17,6 +17,7 @@ mod linear;
 pub(crate) mod markov;
 pub(crate) mod minres;
 mod norms;
+pub(crate) mod null_space;
 pub(crate) mod pace;
 pub(crate) mod pagerank;
 pub(crate) mod part;

@@ -199,3 +199,116 @@ fn near_null_vectors_that_do_not_fit_are_refused_with_a_remedy() {
     let error = matrix.with_coordinates(points).map(drop).unwrap_err().to_string();
     assert!(error.contains("33 nodes") && error.contains("100 rows"), "{error}");
 }
+
+#[test]
+fn the_answer_for_a_singular_matrix_names_its_null_space() {
+    for (name, what) in [
+        ("poisson2d:30x20,boundary=neumann", "the constant vector"),
+        ("delaunay3d:n=300,unknowns=3,boundary=neumann", "6 rigid-body modes"),
+    ] {
+        let matrix = Matrix::open(name).unwrap();
+        let b = System::random(Arc::new(matrix.csr().clone())).b;
+        let answer = Cg::new(&matrix).device("cpu").precond("amg").solve(&b).unwrap();
+        let note = answer.report().note.unwrap_or_default();
+        assert!(answer.converged() && note.contains(&format!("it maps {what} to 0")), "{name}: {note}");
+    }
+    let matrix = Matrix::open("poisson2d:30x20").unwrap();
+    let answer = Cg::new(&matrix).device("cpu").precond("amg").solve(&vec![1.0; 600]).unwrap();
+    assert!(!answer.report().note.unwrap_or_default().contains("singular"));
+}
+
+#[test]
+fn a_right_hand_side_outside_the_range_is_named_and_its_rest_is_solved_with_a_projection() {
+    let matrix = Matrix::open("poisson2d:40x30,boundary=neumann").unwrap();
+    let b: Vec<f64> = (0..1200).map(|i| f64::from(i % 13) - 2.0).collect();
+    for precond in ["none", "ic0", "amg"] {
+        let solver = || Cg::new(&matrix).device("cpu").precond(precond);
+        let failed = solver().solve(&b).unwrap();
+        let hint = failed.report().hint.unwrap_or_default();
+        assert!(!failed.converged() && hint.contains("no x solves the system"), "{precond}: {hint}");
+        assert!(hint.contains("project(true)"), "{precond}: {hint}");
+        let answer = solver().project(true).solve(&b).unwrap();
+        assert!(answer.converged(), "{precond}: {}", answer.report());
+        let note = answer.report().note.unwrap_or_default();
+        assert!(note.contains("was removed"), "{precond}: {note}");
+        // The residual is the constant part of b, and the shortest solution has no such part.
+        let mean = b.iter().sum::<f64>() / 1200.0;
+        let product = matrix.csr().multiply_reference(answer.x());
+        let size = b.iter().map(|b| b * b).sum::<f64>().sqrt();
+        let left = b.iter().zip(&product).map(|(b, p)| (b - p - mean).powi(2)).sum::<f64>().sqrt();
+        assert!(left < 2.0 * tolerance::RTOL * size, "{precond}: {left}");
+        assert!((answer.x().iter().sum::<f64>() / 1200.0).abs() < 1e-10, "{precond}");
+    }
+}
+
+#[test]
+fn every_column_is_projected_and_a_definite_matrix_is_solved_as_without_a_projection() {
+    let singular = Matrix::open("poisson2d:20x20,boundary=neumann").unwrap();
+    let b: Vec<f64> = (0..800).map(|i| f64::from(i % 7)).collect();
+    let mut prepared = Cg::new(&singular).device("cpu").columns(2).project(true).prepare().unwrap();
+    let answers = prepared.solve_many(RightHandSides::new(&b, 2)).unwrap();
+    assert!(answers.converged(), "{}", answers.report());
+    let definite = Matrix::open("poisson2d:20x20").unwrap();
+    let x = |project| Cg::new(&definite).device("cpu").project(project).solve(&b[..400]).unwrap().into_x();
+    assert_eq!(bits(&x(true)), bits(&x(false)));
+}
+
+#[test]
+fn a_prepared_solve_has_the_levels_and_its_report_the_same() {
+    let matrix = Matrix::open("delaunay3d:n=1500,unknowns=3").unwrap();
+    let mut prepared = Cg::new(&matrix).device("cpu").precond("amg:coarse=100").prepare().unwrap();
+    let levels = prepared.levels().unwrap().clone();
+    assert_eq!(
+        (levels.near_null.as_str(), levels.constants, levels.unknowns),
+        ("6 rigid-body modes", false, 3)
+    );
+    let [first, second, ..] = &levels.levels[..] else { panic!("{levels:?}") };
+    assert_eq!((first.rows, first.entries), (matrix.rows() as u64, matrix.nnz() as u64));
+    assert_eq!(second.rows, 6 * first.aggregates.unwrap());
+    let (mean, largest) = (first.aggregate_mean.unwrap(), first.aggregate_largest.unwrap() as f64);
+    let nodes = mean * first.aggregates.unwrap() as f64;
+    assert!(nodes <= matrix.rows() as f64 / 3.0 + 1e-6 && 1.0 < mean && mean < largest, "{mean}, {largest}");
+    let answer = prepared.solve(&vec![1.0; matrix.rows()]).unwrap();
+    let report = answer.report();
+    assert_eq!(report.multigrid.as_ref(), Some(&levels));
+    let factor = report.convergence_factor.unwrap();
+    let expected = answer.residuals().last().unwrap().powf(1.0 / answer.iterations() as f64);
+    assert!((factor - expected).abs() < 1e-12, "{factor}");
+    let jacobi = Cg::new(&matrix).device("cpu").precond("jacobi").prepare().unwrap();
+    assert!(jacobi.levels().is_none());
+}
+
+#[test]
+fn levels_in_double_precision_take_more_bytes_and_a_last_level_that_is_smoothed_has_an_eigenvalue() {
+    let matrix = Matrix::open("poisson2d:60x60").unwrap();
+    let levels = |precond: &str| {
+        let prepared = Cg::new(&matrix).device("cpu").precond(precond).prepare().unwrap();
+        prepared.levels().unwrap().levels.clone()
+    };
+    let bytes = |precond: &str| levels(precond).iter().map(|level| level.bytes).sum::<u64>();
+    assert!(bytes("amg:precision=f64") > bytes("amg:precision=f32"));
+    let last = levels("amg:levels=2,coarse=1").pop().unwrap();
+    assert!(last.eigenvalue_largest.is_some() && last.aggregates.is_none(), "{last:?}");
+    assert_eq!(levels("amg").pop().unwrap().eigenvalue_largest, None);
+}
+
+#[test]
+fn new_values_of_the_matrix_make_new_levels() {
+    let matrix = Matrix::open("poisson2d:40x40").unwrap();
+    let mut prepared = Cg::new(&matrix).device("cpu").precond("amg:coarse=50").prepare().unwrap();
+    let before = prepared.levels().unwrap().clone();
+    // Weak connections along x.
+    let values: Vec<f64> = (0..matrix.rows())
+        .flat_map(|row| {
+            let weaken =
+                move |column: usize, value: f64| if column.abs_diff(row) == 1 { 1e-3 * value } else { value };
+            matrix.csr().row(row).map(move |(column, value)| weaken(column, value)).collect::<Vec<_>>()
+        })
+        .collect();
+    let changed = matrix.with_values(values).unwrap();
+    prepared.update(&changed).unwrap();
+    let after = prepared.levels().unwrap().clone();
+    assert!(after.levels[1].rows > before.levels[1].rows, "{before:?}, {after:?}");
+    let answer = prepared.solve(&vec![1.0; matrix.rows()]).unwrap();
+    assert_eq!(answer.report().multigrid, Some(after));
+}

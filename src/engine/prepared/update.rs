@@ -4,6 +4,7 @@ use super::Prepared;
 use crate::engine::answer::MatrixFacts;
 use crate::engine::matrix::Matrix;
 use crate::engine::range::check_range;
+use crate::engine::seat::Seat;
 use crate::engine::settings::Input;
 use crate::engine::spread;
 use crate::engine::team::{Seats, turn};
@@ -35,7 +36,7 @@ impl Prepared {
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         // Chosen again, for the new values, if another solve has several columns.
-        (self.several, self.columns) = (None, 1);
+        (self.several, self.columns, self.null_space) = (None, 1, None);
         self.label_checkpoints(1);
         let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
         let rebuilt = match &mut self.seats {
@@ -58,7 +59,9 @@ impl Prepared {
             return Err(error);
         }
         self.is_stale = false;
+        let levels = self.seats.states().first().and_then(Seat::levels);
         let facts = Arc::make_mut(&mut self.facts);
+        facts.levels = levels;
         (facts.matrix, facts.note) = (MatrixFacts::of(&self.settings.matrix), note);
         facts.labels.common.seconds_setup = began.elapsed().as_secs_f64();
         Ok(())

@@ -6,7 +6,9 @@
 //! the order of the updates; the sets of nodes with a common root do not.
 
 use crate::error::Result;
+use crate::format::Csr;
 use crate::parallel::{room, zeros};
+use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The components of the undirected pattern.
@@ -18,6 +20,22 @@ pub struct Components {
     pub largest: usize,
     /// Number of rows without an edge to another row.
     pub isolated: usize,
+}
+
+/// Returns the component of each row of a square matrix, counted from 0 in the order of their first rows, and
+/// the number of components.
+pub(crate) fn component_of_each_row(matrix: &Csr) -> Result<(Vec<u32>, usize)> {
+    let parents = Parents::new(matrix.rows())?;
+    let rows = (0..matrix.rows()).into_par_iter().with_min_len(4096);
+    rows.for_each(|row| parents.join(row as u32, matrix.row_columns(row)));
+    let (mut of, mut count): (Vec<u32>, u32) = (room(matrix.rows())?, 0);
+    for (node, parent) in parents.0.into_iter().map(AtomicU32::into_inner).enumerate() {
+        // The parent is smaller than the node, so its component is known.
+        let own = if parent as usize == node { count } else { of[parent as usize] };
+        count += u32::from(parent as usize == node);
+        of.push(own);
+    }
+    Ok((of, count as usize))
 }
 
 /// The parent of each node; a root is its own parent.

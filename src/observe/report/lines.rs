@@ -29,6 +29,8 @@ impl Report {
         if let Some(error) = r.error_max {
             lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
         }
+        let here = r.iterations.saturating_sub(r.iterations_earlier.unwrap_or(0));
+        lines.extend(r.multigrid.as_ref().map(|levels| levels.line(here, r.convergence_factor)));
         lines.push(r.time(None));
         lines.extend(resumed(r));
         lines.extend(r.speed(r.rate()));

@@ -15,8 +15,8 @@
 //! N. Bell, S. Dalton, L. N. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J.
 //! Sci. Comput. 34, 2012.
 
-use super::strength::Norms;
-use crate::format::Csr;
+use super::strength::Strong;
+use crate::parallel::collected;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -45,57 +45,73 @@ fn key(vertex: u32, round: u64) -> u64 {
     ((((x ^ (x >> 31)) >> 33) | 1 << 30) << 32) | u64::from(vertex)
 }
 
+/// The vertices of a task that a search for roots has not finished.
+struct Open {
+    /// Those that are neither a root nor near one.
+    undecided: Vec<u32>,
+    /// Those whose largest key near them may change.
+    changing: Vec<u32>,
+}
+
 /// Returns a maximal independent set at distance two of the vertices that take part, in increasing order.
-fn roots(strong: &Csr, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
-    let n = strong.rows();
-    let keys: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(DECIDED)).collect();
+fn roots(strong: &Strong<'_>, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
+    let n = strong.vertices();
+    let keys: Vec<AtomicU64> = collected(n, |_| AtomicU64::new(DECIDED));
     // The largest key of a vertex and its neighbours; those of vertices that do not take part stay 0.
-    let nearest: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(DECIDED)).collect();
-    let all: Vec<u32> = (0..n as u32).into_par_iter().filter(|&vertex| takes_part(vertex)).collect();
-    let largest = |of: &[AtomicU64], vertex: u32| {
-        let own = of[vertex as usize].load(Relaxed);
-        let others = strong.row_columns(vertex as usize).iter();
-        others.map(|&other| of[other as usize].load(Relaxed)).fold(own, u64::max)
+    let nearest: Vec<AtomicU64> = collected(n, |_| AtomicU64::new(DECIDED));
+    let at = |of: &[AtomicU64], vertex: u32| of[vertex as usize].load(Relaxed);
+    let is_open = |key: u64| key != ROOT && key != DECIDED;
+    let vertices = |task: usize| (task * TASK) as u32..((task + 1) * TASK).min(n) as u32;
+    let begin = |task: usize| {
+        let undecided: Vec<u32> = vertices(task).filter(|&vertex| takes_part(vertex)).collect();
+        Open { changing: undecided.clone(), undecided }
     };
-    let (mut undecided, mut changing) = (all.clone(), all.clone());
+    let mut open: Vec<Open> = (0..n.div_ceil(TASK)).into_par_iter().map(begin).collect();
     for round in 0.. {
-        if undecided.is_empty() {
+        open.retain(|open| !open.undecided.is_empty() || !open.changing.is_empty());
+        if open.iter().all(|open| open.undecided.is_empty()) {
             break;
         }
-        let set = |vertex: &u32| keys[*vertex as usize].store(key(*vertex, round), Relaxed);
-        undecided.par_iter().with_min_len(TASK).for_each(set);
-        changing.par_iter().with_min_len(TASK).for_each(|&vertex| {
-            nearest[vertex as usize].store(largest(&keys, vertex), Relaxed);
-        });
-        undecided.par_iter().with_min_len(TASK).for_each(|&vertex| {
-            let found = largest(&nearest, vertex);
-            if found == ROOT {
-                keys[vertex as usize].store(DECIDED, Relaxed);
-            } else if found == keys[vertex as usize].load(Relaxed) {
-                keys[vertex as usize].store(ROOT, Relaxed);
+        open.par_iter().for_each(|open| {
+            for &vertex in &open.undecided {
+                keys[vertex as usize].store(key(vertex, round), Relaxed);
             }
         });
-        let is_open = |key: u64| key != ROOT && key != DECIDED;
-        let kept = |list: Vec<u32>, of: &[AtomicU64]| -> Vec<u32> {
-            let open = list.into_par_iter().with_min_len(TASK);
-            open.filter(|&vertex| is_open(of[vertex as usize].load(Relaxed))).collect()
-        };
-        (undecided, changing) = (kept(undecided, &keys), kept(changing, &nearest));
+        open.par_iter_mut().for_each(|open| {
+            open.changing.retain(|&vertex| {
+                let found = strong.largest(vertex, |other| at(&keys, other));
+                nearest[vertex as usize].store(found, Relaxed);
+                is_open(found)
+            });
+        });
+        open.par_iter_mut().for_each(|open| {
+            open.undecided.retain(|&vertex| {
+                let found = strong.largest(vertex, |other| at(&nearest, other));
+                if found == ROOT {
+                    keys[vertex as usize].store(DECIDED, Relaxed);
+                } else if found == at(&keys, vertex) {
+                    keys[vertex as usize].store(ROOT, Relaxed);
+                }
+                is_open(at(&keys, vertex))
+            });
+        });
     }
-    all.into_par_iter().filter(|&vertex| keys[vertex as usize].load(Relaxed) == ROOT).collect()
+    let of_task =
+        |task: usize| -> Vec<u32> { vertices(task).filter(|&vertex| at(&keys, vertex) == ROOT).collect() };
+    let of_tasks: Vec<Vec<u32>> = (0..n.div_ceil(TASK)).into_par_iter().map(of_task).collect();
+    of_tasks.concat()
 }
 
 /// Lets each root with at least `least` free neighbours take them all. A vertex next to two roots, which a
 /// graph that is not quite symmetric may have, belongs to the first of them.
-fn seed(strong: &Csr, roots: &[u32], of: &[AtomicU32], count: usize, least: usize) -> usize {
+fn seed(strong: &Strong<'_>, roots: &[u32], of: &[AtomicU32], count: usize, least: usize) -> usize {
     let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
-    let neighbours = |root: u32| strong.row_columns(root as usize).iter().filter(|vertex| is_free(vertex));
-    let takes = |root: &u32| neighbours(*root).count() >= least;
+    let takes = |root: &u32| strong.neighbours(*root).filter(is_free).count() >= least;
     let kept: Vec<u32> = roots.par_iter().with_min_len(TASK).copied().filter(takes).collect();
     kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
         // Earlier aggregates have smaller numbers.
-        for vertex in strong.row_columns(root as usize) {
-            of[*vertex as usize].fetch_min((count + number) as u32, Relaxed);
+        for vertex in strong.neighbours(root) {
+            of[vertex as usize].fetch_min((count + number) as u32, Relaxed);
         }
     });
     kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
@@ -148,25 +164,22 @@ fn join(of: &[AtomicU32], count: usize, connections: impl Fn(u32, &mut Vec<(u32,
 }
 
 /// Aggregates the vertices of a graph of strong connections.
-pub(super) fn aggregates(strong: &Csr, norms: &Norms<'_>) -> Aggregates {
-    let n = strong.rows();
-    let of: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(NONE)).collect();
-    let is_connected = |vertex: u32| !strong.row_range(vertex as usize).is_empty();
+pub(super) fn aggregates(strong: &Strong<'_>) -> Aggregates {
+    let n = strong.vertices();
+    let of: Vec<AtomicU32> = collected(n, |_| AtomicU32::new(NONE));
+    let is_connected = |vertex: u32| strong.is_connected(vertex);
     let is_free = |vertex: u32| of[vertex as usize].load(Relaxed) == NONE;
     let mut count = seed(strong, &roots(strong, is_connected), &of, 0, 0);
     let further = roots(strong, |vertex| is_connected(vertex) && is_free(vertex));
     count = seed(strong, &further, &of, count, 2);
-    join(&of, count, |vertex, to| {
-        to.clear();
-        to.extend(strong.row(vertex as usize).map(|(other, weight)| (other as u32, weight)));
-    });
+    join(&of, count, |vertex, to| strong.connections(vertex, to));
     // A connected vertex is near a root, unless its root has too few neighbours.
     for vertex in (0..n as u32).filter(|&vertex| is_connected(vertex) && is_free(vertex)) {
         of[vertex as usize].store(count as u32, Relaxed);
         count += 1;
     }
     if (0..n as u32).any(is_free) {
-        join(&of, count, |vertex, to| norms.entries(vertex as usize, to));
+        join(&of, count, |vertex, to| strong.norms.entries(vertex as usize, to));
     }
     Aggregates { of: of.into_iter().map(AtomicU32::into_inner).collect(), count }
 }
@@ -174,46 +187,52 @@ pub(super) fn aggregates(strong: &Csr, norms: &Norms<'_>) -> Aggregates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::product::in_double;
+    use crate::format::Csr;
+    use crate::format::product::{Workspace, in_double};
+    use crate::precond::amg::strength::Norms;
     use crate::source;
 
-    fn strong(name: &str, block: usize) -> (Csr, Norms<'static>) {
+    fn strong(name: &str, block: usize) -> Strong<'static> {
         of_matrix(in_double(source::load(name).unwrap().matrix), block)
     }
 
-    fn of_matrix(matrix: Csr, block: usize) -> (Csr, Norms<'static>) {
+    fn of_matrix(matrix: Csr, block: usize) -> Strong<'static> {
         let matrix: &'static Csr = Box::leak(Box::new(matrix));
-        let norms = Norms::of(matrix, block).unwrap();
-        (norms.strong(0.08).unwrap(), norms)
+        let norms: &'static Norms<'_> = Box::leak(Box::new(
+            Norms::of((matrix, &matrix.diagonal()), block, &Workspace::default()).unwrap(),
+        ));
+        norms.strong(0.08, &Workspace::default()).unwrap()
     }
 
     #[test]
     fn no_two_roots_are_within_two_connections_and_every_vertex_is_near_one() {
         // A A' is a symmetric graph with hubs.
         let hubs = in_double(source::load("rmat:scale=9,edges=900").unwrap().matrix);
-        let hubs = hubs.times(&hubs.transposed().unwrap()).unwrap();
+        let hubs = Workspace::default().product(&hubs, &hubs.transposed().unwrap()).unwrap();
         let meshes = ["poisson2d:37x29", "poisson3d:9x8x10"].map(|name| (name, strong(name, 1)));
-        for (name, (strong, _)) in meshes.into_iter().chain([("hubs", of_matrix(hubs, 1))]) {
-            assert!(strong.nnz() > 2 * strong.rows(), "{name}: {}", strong.nnz());
+        for (name, strong) in meshes.into_iter().chain([("hubs", of_matrix(hubs, 1))]) {
+            let degree = |vertex: u32| strong.neighbours(vertex).count();
+            let connections: usize = (0..strong.vertices() as u32).map(degree).sum();
+            assert!(connections > 2 * strong.vertices(), "{name}: {connections}");
             let found = roots(&strong, |_| true);
-            let mut near = vec![0; strong.rows()];
+            let mut near = vec![0; strong.vertices()];
             for &root in &found {
-                let around = strong.row_columns(root as usize).iter().copied().chain([root]);
+                let around = strong.neighbours(root).chain([root]);
                 around.for_each(|vertex| near[vertex as usize] += 1);
             }
             assert!(near.iter().all(|roots| *roots <= 1), "{name}");
-            let is_near = |vertex: usize| {
-                near[vertex] > 0 || strong.row_columns(vertex).iter().any(|other| near[*other as usize] > 0)
+            let is_near = |vertex: u32| {
+                near[vertex as usize] > 0 || strong.neighbours(vertex).any(|other| near[other as usize] > 0)
             };
-            assert!((0..strong.rows()).all(is_near), "{name}");
+            assert!((0..strong.vertices() as u32).all(is_near), "{name}");
         }
     }
 
     #[test]
     fn every_connected_vertex_is_in_an_aggregate_and_none_is_empty() {
         for (name, block) in [("poisson2d:50x41", 1), ("hex27:5x5x5,dof=3", 3)] {
-            let (strong, norms) = strong(name, block);
-            let Aggregates { of, count } = aggregates(&strong, &norms);
+            let strong = strong(name, block);
+            let Aggregates { of, count } = aggregates(&strong);
             let mut sizes = vec![0; count];
             of.iter().for_each(|of| sizes[*of as usize] += 1);
             assert!(sizes.iter().all(|size| *size > 0), "{name}");
@@ -225,10 +244,10 @@ mod tests {
     fn aggregates_do_not_depend_on_the_number_of_threads() {
         // The second graph is not symmetric.
         for name in ["poisson2d:120x110", "rmat:scale=14,edges=60000"] {
-            let (strong, norms) = strong(name, 1);
+            let strong = strong(name, 1);
             let of = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| aggregates(&strong, &norms).of)
+                pool.install(|| aggregates(&strong).of)
             };
             let one = of(1);
             assert!((2..5).all(|threads| of(threads) == one), "{name}");

@@ -26,6 +26,7 @@ use crate::device::formula::{names, sweep};
 use crate::device::{Device, Formula, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::observe::report::Levels;
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
@@ -94,6 +95,7 @@ impl Smoother {
 struct Smoothed<D: Device, S: Scalar> {
     n: usize,
     a: Operator<D, S>,
+    backend: String,
     inverse: D::Vector<S>,
     smoother: Smoother,
 }
@@ -107,7 +109,7 @@ struct LevelOn<D: Device, S: Scalar> {
 
 /// The last level on the device.
 enum LastOn<D: Device, S: Scalar> {
-    Inverse(Operator<D, S>),
+    Inverse(Operator<D, S>, String),
     Matrix(Smoothed<D, S>),
 }
 
@@ -134,6 +136,8 @@ pub(super) struct Cycle<D: Device, T, S: Scalar> {
     levels: Vec<LevelOn<D, S>>,
     last: LastOn<D, S>,
     rows_of_last: usize,
+    /// The description for reports.
+    described: Arc<Levels>,
     shape: Shape,
     /// A power of two: the levels are those of the matrix times this.
     scale: f64,
@@ -149,7 +153,8 @@ pub(super) struct Builder<'a, D> {
 }
 
 impl<D: Device> Builder<'_, D> {
-    fn operator<S: Scalar>(&self, matrix: &Arc<Csr>) -> Result<Operator<D, S>>
+    /// Builds the operator of a matrix; returns it with the name of its backend.
+    fn operator<S: Scalar>(&self, matrix: &Arc<Csr>) -> Result<(Operator<D, S>, String)>
     where
         D: Pick<S>,
     {
@@ -158,7 +163,8 @@ impl<D: Device> Builder<'_, D> {
         let size = self.device.gpu_size().without_shared_launches();
         let choice = auto.settle_columns(&matrix, size_of::<S>(), &size, self.columns)?;
         log::debug!("amg: {} x {} by {}", matrix.rows(), matrix.cols(), choice.label());
-        choice.build_for(self.device, &matrix, self.reserve, self.columns)
+        let operator = choice.build_for(self.device, &matrix, self.reserve, self.columns)?;
+        Ok((operator, choice.label()))
     }
 
     fn vector<S: Scalar>(&self, host: &[f64]) -> Result<D::Vector<S>> {
@@ -177,8 +183,8 @@ impl<D: Device> Builder<'_, D> {
     where
         D: Pick<S>,
     {
-        let (n, a) = (matrix.rows(), self.operator(matrix)?);
-        Ok(Smoothed { n, a, inverse: self.vector(inverse)?, smoother })
+        let (a, backend) = self.operator(matrix)?;
+        Ok(Smoothed { n: matrix.rows(), a, backend, inverse: self.vector(inverse)?, smoother })
     }
 
     fn level<S: Scalar>(&self, level: &Level, degree: u64) -> Result<LevelOn<D, S>>
@@ -188,15 +194,16 @@ impl<D: Device> Builder<'_, D> {
         let smoother = Smoother::of(degree, level.largest);
         Ok(LevelOn {
             matrix: self.smoothed(&level.matrix, &level.inverse, smoother)?,
-            prolongator: self.operator(&level.prolongator)?,
-            restriction: self.operator(&level.restriction)?,
+            prolongator: self.operator(&level.prolongator)?.0,
+            restriction: self.operator(&level.restriction)?.0,
         })
     }
 
-    /// Builds the cycle of a hierarchy, whose matrices are scaled.
+    /// Builds the cycle of a hierarchy, whose matrices are scaled, and completes its description.
     pub(crate) fn cycle<T: Scalar, S: Scalar>(
         &self,
         hierarchy: &Hierarchy,
+        mut described: Levels,
         shape: Shape,
         scale: f64,
     ) -> Result<Cycle<D, T, S>>
@@ -206,7 +213,10 @@ impl<D: Device> Builder<'_, D> {
         let levels = hierarchy.levels.iter().map(|level| self.level(level, shape.degree));
         let levels: Vec<LevelOn<D, S>> = levels.collect::<Result<_>>()?;
         let (last, rows_of_last) = match &hierarchy.last {
-            Last::Inverse(inverse) => (LastOn::Inverse(self.operator(inverse)?), inverse.rows()),
+            Last::Inverse(inverse) => {
+                let (operator, backend) = self.operator(inverse)?;
+                (LastOn::Inverse(operator, backend), inverse.rows())
+            }
             Last::Matrix(matrix, inverse, largest) => {
                 let smoother = Smoother::of(2, *largest);
                 (LastOn::Matrix(self.smoothed(matrix, inverse, smoother)?), matrix.rows())
@@ -214,7 +224,14 @@ impl<D: Device> Builder<'_, D> {
         };
         let rows: Vec<usize> = levels.iter().map(|level| level.matrix.n).chain([rows_of_last]).collect();
         let space = Mutex::new(Space::new(self.device, &rows, shape, self.columns)?);
-        Ok(Cycle { levels, last, rows_of_last, shape, scale, space, outside: PhantomData })
+        let (nothing, outside) = (Arc::default(), PhantomData);
+        let mut cycle =
+            Cycle { levels, last, rows_of_last, described: nothing, shape, scale, space, outside };
+        for (level, (backend, bytes)) in described.levels.iter_mut().zip(cycle.built(self.columns)) {
+            (level.backend, level.bytes) = (backend.to_owned(), bytes);
+        }
+        cycle.described = Arc::new(described);
+        Ok(cycle)
     }
 }
 
@@ -245,7 +262,7 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
 
     fn operators(&self) -> impl Iterator<Item = &Operator<D, S>> {
         let last = match &self.last {
-            LastOn::Inverse(a) | LastOn::Matrix(Smoothed { a, .. }) => a,
+            LastOn::Inverse(a, _) | LastOn::Matrix(Smoothed { a, .. }) => a,
         };
         self.levels
             .iter()
@@ -253,12 +270,26 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
             .chain([last])
     }
 
+    /// Returns the backend and the bytes of each level, with vectors of `k` columns.
+    fn built(&self, k: usize) -> Vec<(&str, u64)> {
+        let vectors = |n: usize| (n * (1 + 5 * k) * size_of::<S>()) as u64;
+        let levels = self.levels.iter().map(|LevelOn { matrix, prolongator, restriction }| {
+            let operators = [&matrix.a, prolongator, restriction].map(Operator::storage);
+            (matrix.backend.as_str(), operators.iter().sum::<u64>() + vectors(matrix.n))
+        });
+        let (last, backend) = match &self.last {
+            LastOn::Inverse(a, backend) | LastOn::Matrix(Smoothed { a, backend, .. }) => (a, backend),
+        };
+        let last = (backend.as_str(), last.storage() + vectors(self.rows_of_last));
+        levels.chain([last]).collect()
+    }
+
     /// Solves approximately on a level and all later ones: from `b` of its vectors to `x`.
     fn solve(&self, device: &D, at: usize, spaces: &mut [Vectors<D, S>], slots: &mut D::Slots) -> Result<()> {
         let Some((own, later)) = spaces.split_first_mut() else { return Ok(()) };
         let Some(LevelOn { matrix, prolongator, restriction }) = self.levels.get(at) else {
             return match &self.last {
-                LastOn::Inverse(inverse) => inverse.apply(1.0, &own.b, 0.0, &mut own.x),
+                LastOn::Inverse(inverse, _) => inverse.apply(1.0, &own.b, 0.0, &mut own.x),
                 LastOn::Matrix(matrix) => {
                     matrix.first_steps(device, own, slots)?;
                     (1..LAST_STEPS).try_for_each(|_| matrix.further_steps(device, own, slots))
@@ -389,15 +420,17 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
             add(visits, restriction.cost_of(k));
         }
         match &self.last {
-            LastOn::Inverse(inverse) => add(visits, inverse.cost_of(k)),
+            LastOn::Inverse(inverse, _) => add(visits, inverse.cost_of(k)),
             LastOn::Matrix(matrix) => add(visits, matrix.cost(k, (1, LAST_STEPS as u64 - 1, 0), &[])),
         }
         total
     }
 
     fn storage(&self) -> u64 {
-        let operators: u64 = self.operators().map(Operator::storage).sum();
-        let rows = self.rows_of_last + self.levels.iter().map(|level| level.matrix.n).sum::<usize>();
-        operators + (rows * (1 + 5 * lock(&self.space).columns) * size_of::<S>()) as u64
+        self.built(lock(&self.space).columns).iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn levels(&self) -> Option<Arc<Levels>> {
+        Some(Arc::clone(&self.described))
     }
 }

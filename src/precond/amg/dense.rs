@@ -68,13 +68,15 @@ pub(super) fn inverse(matrix: &Csr) -> Result<Csr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::product::Workspace;
     use crate::source;
 
     /// Returns the largest entry of A X A - A.
     fn fault(name: &str) -> f64 {
         let a = source::load(name).unwrap().matrix;
         let x = inverse(&a).unwrap();
-        let again = a.times(&x).unwrap().times(&a).unwrap();
+        let space = Workspace::default();
+        let again = space.product(&space.product(&a, &x).unwrap(), &a).unwrap();
         let n = a.rows();
         let difference = |i: usize, j: usize| again.get(i, j).unwrap_or(0.0) - a.get(i, j).unwrap_or(0.0);
         (0..n * n).map(|at| difference(at / n, at % n).abs()).fold(0.0, f64::max)

@@ -1,15 +1,16 @@
 //! The matrices and prolongators of all levels.
 
-use super::aggregate::aggregates;
+use super::aggregate::{Aggregates, aggregates};
 use super::dense::inverse;
 use super::smoothed::{
-    Prolongation, SAFETY, galerkin, inverse_diagonal, largest_eigenvalue, predicted_entries, row_sum_bound,
+    Prolongation, SAFETY, galerkin, largest_eigenvalue, predicted_entries, reciprocals, row_sum_bound,
 };
-use super::strength::{Norms, leaves_most_alone};
+use super::strength::Norms;
 use super::tentative::Tentative;
 use crate::error::Result;
-use crate::format::product::Rows;
+use crate::format::product::{Rows, Workspace};
 use crate::format::{Csr, Dense};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -53,6 +54,7 @@ pub(super) struct Level {
     pub inverse: Vec<f64>,
     /// A bound for the eigenvalues of D^-1 A, which need not hold exactly.
     pub largest: f64,
+    pub aggregates: Aggregates,
     pub prolongator: Arc<Csr>,
     pub restriction: Arc<Csr>,
 }
@@ -75,20 +77,22 @@ impl Hierarchy {
     /// Makes the levels of a symmetric matrix with nodes of `block` rows.
     pub(crate) fn of(
         matrix: &Arc<Csr>,
-        near_null: Dense,
+        near_null: &Dense,
         block: usize,
         options: &Options,
     ) -> Result<Hierarchy> {
-        let (mut matrix, mut near_null, mut block) = (Arc::clone(matrix), near_null, block);
-        let mut levels = Vec::new();
+        let (mut matrix, mut near_null, mut block) = (Arc::clone(matrix), Cow::Borrowed(near_null), block);
+        let (mut levels, space) = (Vec::new(), Workspace::default());
         loop {
             if matrix.rows() <= options.coarse {
                 let last = Last::Inverse(Arc::new(inverse(&matrix)?));
                 return Ok(Hierarchy { levels, last });
             }
             let mut laps = Laps::begin();
-            let inverse = inverse_diagonal(&matrix);
-            let rows = Rows::of(&matrix);
+            let diagonal = matrix.diagonal();
+            let inverse = reciprocals(&diagonal);
+            let all = Rows::of(&matrix);
+            let rows = |row: usize| all.row(row);
             let bound = row_sum_bound(rows, &inverse);
             let estimate = largest_eigenvalue(rows, &inverse, bound);
             laps.end("eigenvalue");
@@ -97,16 +101,15 @@ impl Hierarchy {
             if levels.len() + 1 >= options.levels {
                 return Ok(Hierarchy { levels, last: last(matrix, inverse) });
             }
-            let norms = Norms::of(&matrix, block)?;
+            let norms = Norms::of((&matrix, &diagonal), block, &space)?;
             let limit = options.strength * DECAY.powi(levels.len() as i32);
-            let mut strong = norms.strong(limit)?;
-            if leaves_most_alone(&strong) {
-                strong = norms.relatively_strong()?;
+            let mut strong = norms.strong(limit, &space)?;
+            if strong.leaves_most_alone() {
+                strong = norms.relatively_strong(&space)?;
             }
             laps.end("strength");
-            let aggregates = aggregates(&strong, &norms);
+            let aggregates = aggregates(&strong);
             laps.end("aggregates");
-            drop(norms);
             let next = aggregates.count * near_null.cols();
             if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {
                 return Ok(Hierarchy { levels, last: last(matrix, inverse) });
@@ -115,6 +118,7 @@ impl Hierarchy {
             laps.end("tentative");
             let prolongation = Prolongation {
                 matrix: &matrix,
+                inverse: &inverse,
                 largest: estimate,
                 strong: &strong,
                 aggregates: &aggregates,
@@ -122,23 +126,23 @@ impl Hierarchy {
                 block,
             };
             let mut prolongator =
-                if options.smooths { prolongation.smoothed()? } else { prolongation.plain()? };
+                if options.smooths { prolongation.smoothed(&space)? } else { prolongation.plain(&space)? };
             laps.end("prolongator");
             let mut restriction = prolongator.transposed()?;
             laps.end("restriction");
             let most = matrix.nnz();
             if options.smooths && predicted_entries(&matrix, &prolongator, &restriction) > most {
-                prolongator = prolongation.plain()?;
+                prolongator = prolongation.plain(&space)?;
                 restriction = prolongator.transposed()?;
             }
             laps.end("prediction");
-            let coarse = galerkin(&matrix, &prolongator, &restriction)?;
+            let coarse = galerkin(&matrix, &prolongator, &restriction, &space)?;
             laps.end("product");
             log::debug!("amg: level {} of {} rows: {:.4?}", levels.len(), matrix.rows(), laps.1);
             let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));
             block = near_null.cols();
-            near_null = tentative.coarse;
-            levels.push(Level { matrix, inverse, largest, prolongator, restriction });
+            near_null = Cow::Owned(tentative.coarse);
+            levels.push(Level { matrix, inverse, largest, aggregates, prolongator, restriction });
             matrix = Arc::new(coarse);
         }
     }

@@ -15,6 +15,7 @@
 mod aggregate;
 mod cycle;
 mod dense;
+mod describe;
 mod hierarchy;
 mod smoothed;
 mod strength;
@@ -34,6 +35,7 @@ use crate::scalar::Scalar;
 use cycle::{Builder, SWEEPS, Shape};
 use hierarchy::{Hierarchy, Options};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +45,8 @@ pub(super) struct Row;
 
 /// The largest reciprocal of a scaled diagonal entry for which levels in single precision stay in range.
 const WIDEST: f64 = 1e18;
+/// The factor from 1 within which the largest diagonal entry is near 1.
+const NEAR: f64 = 4096.0;
 /// The most unknowns of a node.
 const MOST_UNKNOWNS: usize = 64;
 const STRENGTH: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
@@ -126,17 +130,17 @@ impl Construction for Row {
             smooths: params.word("prolongator") == Some("smoothed"),
         };
         let (matrix, scale) = scaled(matrix)?;
+        let constants = near_null.is_none();
         let near_null = match near_null {
             Some(given) => Arc::clone(given),
             None => Arc::new(NearNull::constants(matrix.rows(), block)?),
         };
-        log::info!("amg: near-null vectors: {near_null}");
+        let told = near_null.to_string();
+        log::info!("amg: near-null vectors: {told}");
         let near_null = on_coupled_rows(&matrix, near_null.vectors(), block)?;
-        let hierarchy = Hierarchy::of(&matrix, near_null, block, &options)?;
-        let sizes = hierarchy.sizes();
-        let entries: usize = sizes.iter().map(|(_, entries)| entries).sum();
-        let complexity = entries as f64 / sizes[0].1.max(1) as f64;
-        log::info!("amg: {} levels, complexity {complexity:.2}: {sizes:?}", sizes.len());
+        let hierarchy = Hierarchy::of(&matrix, &near_null, block, &options)?;
+        let levels = describe::levels(&hierarchy, told, constants, block);
+        log::info!("amg: levels: {}: {:?}", levels.in_words(), hierarchy.sizes());
         let shape = Shape { degree: params.whole("degree"), twice: params.word("cycle") == Some("w") };
         let began = Instant::now();
         let builder = Builder { device: *device, reserve: *reserve, columns: *columns };
@@ -146,8 +150,8 @@ impl Construction for Row {
             word => word == Some("f64"),
         };
         let built = match in_double && size_of::<T>() == size_of::<f64>() {
-            true => given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?),
-            false => given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?),
+            true => given.bind(builder.cycle::<T, f64>(&hierarchy, levels, shape, scale)?),
+            false => given.bind(builder.cycle::<T, f32>(&hierarchy, levels, shape, scale)?),
         };
         log::debug!("amg: operators of all levels: {:.4} s", began.elapsed().as_secs_f64());
         Ok(built)
@@ -157,27 +161,30 @@ impl Construction for Row {
 /// Sets the near-null vectors to zero in rows that the rest of the system does not affect, such as those of
 /// fixed displacements: no combination of the vectors is an error there. Nodes of one unknown need no change,
 /// because such a node is in no aggregate.
-fn on_coupled_rows(matrix: &Csr, vectors: &Dense, block: usize) -> Result<Dense> {
-    let (rows, m, mut values) = (vectors.rows(), vectors.cols(), vectors.values().to_vec());
+fn on_coupled_rows<'a>(matrix: &Csr, vectors: &'a Dense, block: usize) -> Result<Cow<'a, Dense>> {
     if block == 1 {
-        return Dense::new(rows, m, values);
+        return Ok(Cow::Borrowed(vectors));
     }
+    let (rows, m, mut values) = (vectors.rows(), vectors.cols(), vectors.values().to_vec());
     let is_coupled = |row: usize| matrix.row(row).any(|(column, value)| column != row && value != 0.0);
     values
         .par_chunks_mut(m)
         .enumerate()
         .filter(|(row, _)| !is_coupled(*row))
         .for_each(|(_, row)| row.fill(0.0));
-    Dense::new(rows, m, values)
+    Dense::new(rows, m, values).map(Cow::Owned)
 }
 
 /// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double
-/// precision.
+/// precision, and that power. A matrix whose largest diagonal entry is not far from 1 stays as it is.
 fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
     let summed = matrix.pattern().has_repeats().then(|| matrix.summed().map(Arc::new)).transpose()?;
     let matrix = summed.as_ref().unwrap_or(matrix);
     let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
     let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
+    if (1.0 / NEAR..NEAR).contains(&scale) && matches!(matrix.values(), Values::F64(_)) {
+        return Ok((Arc::clone(matrix), 1.0));
+    }
     let values = tabulate(matrix.nnz(), |at| scale * matrix.values().get(at))?;
     let scaled = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))?;
     Ok((Arc::new(scaled), scale))

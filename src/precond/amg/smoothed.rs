@@ -6,14 +6,14 @@
 //! systems of several unknowns per node.
 
 use super::aggregate::{Aggregates, NONE};
+use super::strength::Strong;
 use super::tentative::Tentative;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::product::{Rows, made_by_rows};
+use crate::format::product::{Rows, Workspace};
 use crate::parallel::collected;
 use crate::spectrum::Tridiagonal;
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// The share of its diagonal that a filtered row keeps.
 const KEPT: f64 = 0.5;
@@ -21,19 +21,24 @@ const KEPT: f64 = 0.5;
 pub(super) const SAFETY: f64 = 1.1;
 /// Steps of Lanczos' process.
 const STEPS: usize = 12;
+/// The rows and columns of a matrix that are tried first.
+const FIRST: usize = 1 << 13;
 /// Elements that a thread processes as one task.
 const PART: usize = 4096;
 /// Rows of the next matrix from which its entries are predicted.
 const SAMPLE: usize = 64;
 
-/// Returns the reciprocals of the diagonal; 1 where it is not positive.
-pub(super) fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
-    matrix.diagonal().into_iter().map(|d| if d > 0.0 { 1.0 / d } else { 1.0 }).collect()
+/// Returns the reciprocals of a diagonal; 1 where it is not positive.
+pub(super) fn reciprocals(diagonal: &[f64]) -> Vec<f64> {
+    collected(diagonal.len(), |row| if diagonal[row] > 0.0 { 1.0 / diagonal[row] } else { 1.0 })
 }
 
 /// Returns the largest absolute row sum of D^-1 A, which no eigenvalue exceeds.
-pub(super) fn row_sum_bound(rows: Rows<'_>, inverse: &[f64]) -> f64 {
-    let sum = |row: usize| inverse[row] * rows.row(row).map(|(_, value)| value.abs()).sum::<f64>();
+pub(super) fn row_sum_bound<R: Iterator<Item = (usize, f64)>>(
+    rows: impl Fn(usize) -> R + Sync,
+    inverse: &[f64],
+) -> f64 {
+    let sum = |row: usize| inverse[row] * rows(row).map(|(_, value)| value.abs()).sum::<f64>();
     (0..inverse.len()).into_par_iter().with_min_len(PART).map(sum).reduce(|| 0.0, f64::max)
 }
 
@@ -45,10 +50,30 @@ fn summed(vector: &mut [f64], change: impl Fn(usize, &mut f64) -> f64 + Sync) ->
     parts.collect::<Vec<f64>>().into_iter().sum()
 }
 
-/// Estimates the largest eigenvalue of D^-1 A by steps of Lanczos' process, which find it from below, in the
-/// inner product x' D y. Once they come within the factor [`SAFETY`] of `bound`, which no eigenvalue exceeds,
-/// the bound is the estimate.
-pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) -> f64 {
+/// Estimates the largest eigenvalue of D^-1 A from below. If the estimate comes within the factor [`SAFETY`]
+/// of `bound`, which no eigenvalue exceeds, the bound is the result. The first rows and columns of a large
+/// matrix are tried before the whole: their eigenvalues do not exceed its largest one.
+pub(super) fn largest_eigenvalue<R: Iterator<Item = (usize, f64)>>(
+    rows: impl Fn(usize) -> R + Sync,
+    inverse: &[f64],
+    bound: f64,
+) -> f64 {
+    if inverse.len() > 2 * FIRST {
+        let found = by_lanczos(&rows, &inverse[..FIRST], bound);
+        if found == bound {
+            return bound;
+        }
+    }
+    by_lanczos(&rows, inverse, bound)
+}
+
+/// Estimates the largest eigenvalue of as many rows and columns as there are elements of `inverse`, by steps
+/// of Lanczos' process, in the inner product x' D y.
+fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
+    rows: &(impl Fn(usize) -> R + Sync),
+    inverse: &[f64],
+    bound: f64,
+) -> f64 {
     let n = inverse.len();
     // Numbers from -1 to 1 by a multiplicative hash.
     let hashed = |i: usize| f64::from((i as u32 + 1).wrapping_mul(2_654_435_761)) / 2_147_483_648.0 - 1.0;
@@ -61,7 +86,8 @@ pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) ->
     for _ in 0..STEPS.min(n) {
         // v = D^-1 A u / norm - beta v / norm_before
         let alpha = summed(&mut v, |row, v| {
-            let product = rows.row(row).map(|(column, a)| a * u[column]).sum::<f64>() / norm;
+            let element = |column: usize| u.get(column).copied().unwrap_or(0.0);
+            let product = rows(row).map(|(column, a)| a * element(column)).sum::<f64>() / norm;
             *v = inverse[row] * product - beta / norm_before * *v;
             product * u[row]
         }) / norm;
@@ -86,20 +112,13 @@ pub(super) fn largest_eigenvalue(rows: Rows<'_>, inverse: &[f64], bound: f64) ->
     found
 }
 
-/// Returns the filtered matrix, or the matrix itself if all connections are strong.
-fn filtered<'a>(matrix: &'a Csr, strong: &Csr) -> Result<Cow<'a, Csr>> {
+/// Returns the matrix without the connections that are not strong.
+fn filtered(matrix: &Csr, strong: &Csr, space: &Workspace) -> Result<Csr> {
     let keeps = |row: usize, column: usize| {
         row == column || strong.row_columns(row).binary_search(&(column as u32)).is_ok()
     };
-    let is_whole = |row: usize| {
-        let others = matrix.row(row).filter(|(column, value)| *column != row && *value != 0.0).count();
-        others == strong.row_range(row).len()
-    };
-    if collected(matrix.rows(), is_whole).into_iter().all(|whole| whole) {
-        return Ok(Cow::Borrowed(matrix));
-    }
     let size = (matrix.rows(), matrix.cols());
-    made_by_rows(
+    space.made_by_rows(
         size,
         |row| matrix.row_range(row).len(),
         |row, sum| {
@@ -113,15 +132,16 @@ fn filtered<'a>(matrix: &'a Csr, strong: &Csr) -> Result<Cow<'a, Csr>> {
             }
         },
     )
-    .map(Cow::Owned)
 }
 
 /// What the prolongator of a level is made from.
 pub(super) struct Prolongation<'a> {
     pub matrix: &'a Csr,
+    /// The reciprocals of the diagonal.
+    pub inverse: &'a [f64],
     /// The largest eigenvalue of D^-1 A.
     pub largest: f64,
-    pub strong: &'a Csr,
+    pub strong: &'a Strong<'a>,
     pub aggregates: &'a Aggregates,
     pub tentative: &'a Tentative,
     pub block: usize,
@@ -133,6 +153,7 @@ impl Prolongation<'_> {
     }
 
     /// Calls `entry` for each entry of a row of the tentative prolongator.
+    #[inline(always)]
     fn tentative_row(&self, row: usize, mut entry: impl FnMut(u32, f64)) {
         let aggregate = self.aggregates.of[row / self.block];
         if aggregate == NONE {
@@ -145,10 +166,10 @@ impl Prolongation<'_> {
     }
 
     /// Returns the tentative prolongator.
-    pub(crate) fn plain(&self) -> Result<Csr> {
+    pub(crate) fn plain(&self, space: &Workspace) -> Result<Csr> {
         let size = (self.matrix.rows(), self.columns());
         let count = self.tentative.entries.cols();
-        made_by_rows(
+        space.made_by_rows(
             size,
             |_| count,
             |row, sum| self.tentative_row(row, |column, value| sum.push(column, value)),
@@ -156,22 +177,23 @@ impl Prolongation<'_> {
     }
 
     /// Returns the smoothed prolongator.
-    pub(crate) fn smoothed(&self) -> Result<Csr> {
-        let filtered = match self.block {
-            1 => filtered(self.matrix, self.strong)?,
-            _ => Cow::Borrowed(self.matrix),
-        };
-        let (inverse, rows) = (inverse_diagonal(&filtered), Rows::of(&filtered));
+    pub(crate) fn smoothed(&self, space: &Workspace) -> Result<Csr> {
+        let some = self.strong.some().filter(|_| self.block == 1);
+        let filtered = some.map(|strong| filtered(self.matrix, strong, space)).transpose()?;
+        let own = filtered.as_ref().map(|filtered| reciprocals(&filtered.diagonal()));
+        let (rows, inverse) =
+            (Rows::of(filtered.as_ref().unwrap_or(self.matrix)), own.as_deref().unwrap_or(self.inverse));
+        let row = |row: usize| rows.row(row);
         let largest = match filtered {
-            Cow::Borrowed(_) => self.largest,
-            Cow::Owned(_) => largest_eigenvalue(rows, &inverse, row_sum_bound(rows, &inverse)),
+            None => self.largest,
+            Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse)),
         };
         let omega = 4.0 / 3.0 / largest;
         let size = (self.matrix.rows(), self.columns());
         let count = self.tentative.entries.cols();
-        made_by_rows(
+        space.made_by_rows(
             size,
-            |row| (filtered.row_range(row).len() + 1) * count,
+            |row| (self.matrix.row_range(row).len() + 1) * count,
             |row, sum| {
                 self.tentative_row(row, |column, value| sum.add(column, value));
                 for (other, value) in rows.row(row) {
@@ -183,30 +205,56 @@ impl Prolongation<'_> {
     }
 }
 
+/// Numbers without repetition.
+struct Distinct {
+    has: Vec<bool>,
+    list: Vec<u32>,
+}
+
+impl Distinct {
+    /// Creates an empty list for numbers below `n`.
+    fn below(n: usize) -> Distinct {
+        Distinct { has: vec![false; n], list: Vec::new() }
+    }
+
+    fn clear(&mut self) {
+        self.list.drain(..).for_each(|number| self.has[number as usize] = false);
+    }
+
+    fn extend(&mut self, numbers: &[u32]) {
+        for &number in numbers {
+            if !std::mem::replace(&mut self.has[number as usize], true) {
+                self.list.push(number);
+            }
+        }
+    }
+}
+
 /// Predicts the entries of P' A P from a sample of its rows.
 pub(super) fn predicted_entries(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> usize {
     let rows = restriction.rows();
     let sampled = SAMPLE.min(rows);
-    let length = |sample: usize| {
+    let length = |(near, found): &mut (Distinct, Distinct), sample: usize| {
         let row = sample * (rows - 1) / (sampled - 1).max(1);
         // The rows of P that count, each once, and then their columns, each once.
-        let fine = restriction.row_columns(row).iter();
-        let mut near: Vec<u32> = fine.flat_map(|&fine| matrix.row_columns(fine as usize)).copied().collect();
-        near.sort_unstable();
-        near.dedup();
-        let mut found: Vec<u32> =
-            near.into_iter().flat_map(|near| prolongator.row_columns(near as usize)).copied().collect();
-        found.sort_unstable();
-        found.dedup();
-        found.len()
+        near.clear();
+        found.clear();
+        for &fine in restriction.row_columns(row) {
+            near.extend(matrix.row_columns(fine as usize));
+        }
+        for &near in &near.list {
+            found.extend(prolongator.row_columns(near as usize));
+        }
+        found.list.len()
     };
-    let total: usize = (0..sampled).into_par_iter().map(length).sum();
+    let lists = || (Distinct::below(matrix.rows()), Distinct::below(rows));
+    let total: usize = (0..sampled).into_par_iter().map_init(lists, length).sum();
     (total as f64 / sampled.max(1) as f64 * rows as f64) as usize
 }
 
 /// Returns P' A P. An unknown with a diagonal of 0, which no other unknown affects, gets a positive one.
-pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Result<Csr> {
-    let product = restriction.times(&matrix.times(prolongator)?)?;
+pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr, space: &Workspace) -> Result<Csr> {
+    let product = space.product(restriction, &space.product(matrix, prolongator)?)?;
     let mut diagonal = product.diagonal();
     let own = diagonal.clone();
     diagonal.sort_unstable_by(f64::total_cmp);
@@ -215,7 +263,7 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr) -> Re
     if median <= 0.0 || !(0..own.len()).any(is_empty) {
         return Ok(product);
     }
-    made_by_rows(
+    space.made_by_rows(
         (product.rows(), product.cols()),
         |row| product.row_range(row).len() + 1,
         |row, sum| {
@@ -236,11 +284,12 @@ mod tests {
     /// Returns the estimate with a bound, and the largest eigenvalue by the power method.
     fn estimate(name: &str, bound: Option<f64>) -> (f64, f64) {
         let matrix = in_double(source::load(name).unwrap().matrix);
-        let (rows, inverse) = (Rows::of(&matrix), inverse_diagonal(&matrix));
+        let (all, inverse) = (Rows::of(&matrix), reciprocals(&matrix.diagonal()));
+        let rows = |row: usize| all.row(row);
         let bound = bound.unwrap_or_else(|| row_sum_bound(rows, &inverse));
         let (mut x, mut largest) = (collected(inverse.len(), |i| ((i * i + 7) % 13) as f64 - 5.5), 0.0);
         for _ in 0..3000 {
-            x = collected(x.len(), |i| inverse[i] * rows.row(i).map(|(j, a)| a * x[j]).sum::<f64>());
+            x = collected(x.len(), |i| inverse[i] * rows(i).map(|(j, a)| a * x[j]).sum::<f64>());
             largest = x.iter().map(|x| x * x).sum::<f64>().sqrt();
             x.iter_mut().for_each(|x| *x /= largest);
         }
