@@ -16,7 +16,7 @@ pub(crate) fn runs_alone(path: &str) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", &name]).env(CHILD, &name).env_remove("SOLVER_TEST_ONLY");
     let done = child.output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && text.contains("1 passed"), "{text}");
+    let [text, errors] = [&done.stdout, &done.stderr].map(|output| String::from_utf8_lossy(output));
+    assert!(done.status.success() && text.contains("1 passed"), "{text}\n{errors}");
     false
 }

@@ -271,9 +271,9 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
     }
 
     /// Returns the backend and the bytes of each level, with vectors of `k` columns.
-    fn built(&self, k: usize) -> Vec<(&str, u64)> {
-        let vectors = |n: usize| (n * (1 + 5 * k) * size_of::<S>()) as u64;
-        let levels = self.levels.iter().map(|LevelOn { matrix, prolongator, restriction }| {
+    fn built(&self, k: usize) -> impl Iterator<Item = (&str, u64)> {
+        let vectors = move |n: usize| (n * (1 + 5 * k) * size_of::<S>()) as u64;
+        let levels = self.levels.iter().map(move |LevelOn { matrix, prolongator, restriction }| {
             let operators = [&matrix.a, prolongator, restriction].map(Operator::storage);
             (matrix.backend.as_str(), operators.iter().sum::<u64>() + vectors(matrix.n))
         });
@@ -281,7 +281,7 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
             LastOn::Inverse(a, backend) | LastOn::Matrix(Smoothed { a, backend, .. }) => (a, backend),
         };
         let last = (backend.as_str(), last.storage() + vectors(self.rows_of_last));
-        levels.chain([last]).collect()
+        levels.chain([last])
     }
 
     /// Solves approximately on a level and all later ones: from `b` of its vectors to `x`.
@@ -427,7 +427,7 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
     }
 
     fn storage(&self) -> u64 {
-        self.built(lock(&self.space).columns).iter().map(|(_, bytes)| bytes).sum()
+        self.built(lock(&self.space).columns).map(|(_, bytes)| bytes).sum()
     }
 
     fn levels(&self) -> Option<Arc<Levels>> {
