@@ -212,8 +212,8 @@ pub(crate) struct CgArgs {
     /// that of the matrix as given
     #[arg(long)]
     pub assume_symmetric: bool,
-    /// If the matrix is singular, remove the part of b in its null space, so that the system has a solution,
-    /// and return the shortest one. Constants, rigid-body modes and the vectors of --near-null are tried
+    /// If the matrix is singular, remove the parts of b and x in its null space, so that the system has a
+    /// solution. Constants, rigid-body modes and the vectors of --near-null are tried
     #[arg(long)]
     pub project: bool,
     /// Save the solve to this file at intervals and at its end, for --resume; each save

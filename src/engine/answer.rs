@@ -227,7 +227,7 @@ impl Answer {
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
         let origin = &*facts.matrix.origin;
-        let many = self.singular.as_ref().filter(|_| self.converged()).map(Singular::note);
+        let many = self.singular.as_ref().and_then(|singular| singular.note(self.converged()));
         let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault).chain(&many);
         let notes: Vec<&str> = notes.map(String::as_str).collect();
         let resumed = outcome.iterations_earlier > 0;
@@ -283,7 +283,8 @@ impl Answer {
         let minres = facts.method == Method::Minres;
         let untried = facts.labels.precond == "none" && !minres && facts.moves;
         let singular = self.singular.as_ref().filter(|_| !self.converged());
-        let unsolvable = singular.and_then(|singular| singular.hint(&naming("project", "")));
+        let unsolvable =
+            singular.and_then(|singular| singular.hint(outcome.goal.unwrap_or(0.0), &naming("project", "")));
         if unsolvable.is_some() {
             return unsolvable;
         }

@@ -36,6 +36,9 @@ pub struct Matrix {
     pub(super) metadata: Arc<Metadata>,
 }
 
+/// The most unknowns of a node with coordinates.
+const MOST_UNKNOWNS: usize = 16;
+
 /// What is known about the entries of a matrix, and the vectors stored with it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
@@ -226,10 +229,11 @@ impl Matrix {
     /// an unknown for each dimension, `amg` computes the rigid-body modes from them.
     pub fn with_coordinates(self, coordinates: Coordinates) -> Result<Matrix> {
         let (nodes, rows) = (coordinates.nodes(), self.rows());
-        if nodes == 0 || !rows.is_multiple_of(nodes) {
+        let fits = nodes > 0 && rows.is_multiple_of(nodes) && rows / nodes <= MOST_UNKNOWNS;
+        if !fits {
             let reason = format!(
-                "there are {} nodes, which do not divide the {} rows of the matrix; give a row of coordinates for every node, or \
-                 near-null vectors if some unknowns have no row",
+                "there are {} nodes, which do not divide the {} rows of the matrix into 1 to {MOST_UNKNOWNS} unknowns for each \
+                 node; give a row of coordinates for every node, or near-null vectors if some unknowns have no row",
                 thousands(nodes as u64),
                 thousands(rows as u64)
             );
@@ -264,7 +268,7 @@ impl Matrix {
             Some(coordinates) if coordinates.dimensions() == unknowns => {
                 NearNull::rigid_body_modes(coordinates).map(Arc::new)
             }
-            _ if self.rows().is_multiple_of(unknowns) => {
+            _ if unknowns <= MOST_UNKNOWNS && self.rows().is_multiple_of(unknowns) => {
                 NearNull::constants(self.rows(), unknowns).map(Arc::new)
             }
             _ => NearNull::constants(self.rows(), 1).map(Arc::new),

@@ -246,7 +246,9 @@ impl Prepared {
             self.label_checkpoints(k);
         }
         self.check_right_hand_sides(b)?;
-        let null_space = if self.settings.projects { self.null_space() } else { None };
+        // Lengths that do not fit are refused below.
+        let fits = b.len() == self.settings.matrix.rows() * k;
+        let null_space = if self.settings.projects && fits { self.null_space()? } else { None };
         let b = null_space.as_ref().map_or(Cow::Borrowed(b), |known| Cow::Owned(known.space.without(b, k)));
         self.begin_solve();
         let Prepared { settings, seats, rule, .. } = self;

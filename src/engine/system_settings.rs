@@ -113,9 +113,9 @@ pub trait SystemSettings: Sized {
     }
 
     /// Removes the part of each right-hand side that lies in the null space of a singular matrix, so that the
-    /// system has a solution, and returns the shortest solution. The null space is found in the span of the
-    /// near-null vectors of the preconditioner, of the rigid-body modes of known coordinates, or of
-    /// constants, in each connected component.
+    /// system has a solution, and the same part of the solution. The near-null vectors of the preconditioner,
+    /// the rigid-body modes of known coordinates, or constants are tried in each connected component. If none
+    /// of them is in the null space, a note of the report says so.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {

@@ -157,7 +157,7 @@ impl Profile {
 
     /// Measures the phases of the calling thread until the result is dropped. A profile
     /// measures one thread at a time.
-    pub(crate) fn activate(&self) -> Active {
+    pub fn activate(&self) -> Active {
         let before = ACTIVE.replace(Some(self.clone()));
         Active { before, here: PhantomData }
     }
@@ -206,7 +206,7 @@ impl Default for Profile {
 /// Keeps a profile active on this thread. Dropping it activates the previous profile, if there was one.
 #[must_use = "the profile measures until this value is dropped"]
 #[derive(Debug)]
-pub(crate) struct Active {
+pub struct Active {
     before: Option<Profile>,
     /// The value belongs to one thread.
     here: PhantomData<*const ()>,

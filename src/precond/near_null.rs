@@ -150,22 +150,17 @@ fn centre(coordinates: &Coordinates) -> ([f64; 3], f64) {
 fn check_independent(vectors: &Dense) -> Result<()> {
     let m = vectors.cols();
     let mut columns: Vec<Vec<f64>> = (0..m).filter_map(|c| vectors.column(c)).collect();
-    let norm = |column: &[f64]| {
-        let largest = column.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
-        if largest == 0.0 {
-            0.0
-        } else {
-            largest * column.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
-        }
-    };
+    let norm = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>().sqrt();
     for c in 0..m {
         let (before, rest) = columns.split_at_mut(c);
         let own = &mut rest[0];
-        let size = norm(own);
-        if size == 0.0 {
+        let largest = own.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        if largest == 0.0 {
             let column = Index(c);
             return Err(fault(format!("column {column} ({COUNTED}) is zero; leave it out")));
         }
+        own.iter_mut().for_each(|x| *x /= largest);
+        let size = norm(own);
         own.iter_mut().for_each(|x| *x /= size);
         for _ in 0..2 {
             for other in &*before {
@@ -223,5 +218,6 @@ mod tests {
         refused(2, &[1.0, 3.0, 2.0, 6.0], "column 1 (counted from 0) is a combination");
         refused(2, &[1.0, f64::NAN, 2.0, 6.0], "column 1, row 0 (counted from 0) is NaN");
         refused(33, &[1.0; 66], "33 vectors; give 1 to 32");
+        NearNull::new(Dense::new(4, 1, vec![1e308; 4]).unwrap()).unwrap();
     }
 }

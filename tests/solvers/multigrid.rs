@@ -231,7 +231,7 @@ fn a_right_hand_side_outside_the_range_is_named_and_its_rest_is_solved_with_a_pr
         assert!(answer.converged(), "{precond}: {}", answer.report());
         let note = answer.report().note.unwrap_or_default();
         assert!(note.contains("was removed"), "{precond}: {note}");
-        // The residual is the constant part of b, and the shortest solution has no such part.
+        // The residual is the constant part of b, and the solution has no such part.
         let mean = b.iter().sum::<f64>() / 1200.0;
         let product = matrix.csr().multiply_reference(answer.x());
         let size = b.iter().map(|b| b * b).sum::<f64>().sqrt();
@@ -251,6 +251,14 @@ fn every_column_is_projected_and_a_definite_matrix_is_solved_as_without_a_projec
     let definite = Matrix::open("poisson2d:20x20").unwrap();
     let x = |project| Cg::new(&definite).device("cpu").project(project).solve(&b[..400]).unwrap().into_x();
     assert_eq!(bits(&x(true)), bits(&x(false)));
+    let answer = Cg::new(&definite).device("cpu").project(true).solve(&b[..400]).unwrap();
+    let note = answer.report().note.unwrap_or_default();
+    assert!(note.contains("no part of b was removed"), "{note}");
+    // All of b is in the null space, and b of a wrong length is refused as without a projection.
+    let solver = || Cg::new(&singular).device("cpu").precond("amg").project(true);
+    let answer = solver().solve(&vec![1.3; 400]).unwrap();
+    assert!(answer.converged() && answer.x().iter().all(|x| *x == 0.0), "{}", answer.report());
+    assert!(solver().solve(&[1.0; 10]).is_err());
 }
 
 #[test]

@@ -29,6 +29,10 @@ impl Prepared {
             let reason = "its pattern is not that of the prepared matrix; prepare another solve";
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
+        if matrix.coordinates().is_some() && matrix.coordinates() != before.coordinates() {
+            let reason = "its coordinates are not those of the prepared matrix; prepare another solve";
+            return Err(Error::setting("matrix", matrix.name(), reason));
+        }
         let (method, began) = (self.facts.method.name(), Instant::now());
         let note = matrix.require_symmetric(method, self.settings.assume_symmetric, &self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
