@@ -12,7 +12,6 @@ mod exhausted_memory;
 mod iterates;
 mod markov;
 mod minres;
-#[path = "../../../tests/solvers/multigrid.rs"]
 mod multigrid;
 mod pagerank;
 mod pipelined;
