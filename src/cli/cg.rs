@@ -6,7 +6,7 @@ use super::args::CgArgs;
 use super::command::{self, Shown, Solved, write_output};
 use super::flags::as_flag;
 use super::load::load;
-use super::plan::Plan;
+use super::plan::{Plan, located};
 use super::progress::{Largest, Limits, Live, show_phases};
 use super::{choices, flags, interrupt, launch};
 use crate::engine::{
@@ -77,11 +77,7 @@ fn system(plan: &Plan) -> Result<(Given, Problem)> {
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
-    let matrix = match &plan.coordinates {
-        Some(coordinates) => matrix.with_coordinates(coordinates.clone())?,
-        None => matrix,
-    };
-    Ok((Given::Whole(matrix), problem))
+    Ok((Given::Whole(located(matrix, plan.coordinates.as_ref())?), problem))
 }
 
 /// The answer for one right-hand side or several.

@@ -8,7 +8,7 @@ use super::interval::Interval;
 use super::matrix_arg::MatrixArg;
 use super::running::{RunArgs, Running, file};
 use super::summary::Line;
-use crate::engine::{Partition, RhsName, Stopping, VectorFile};
+use crate::engine::{Matrix, Partition, RhsName, Stopping, VectorFile};
 use crate::error::{Error, Result};
 use crate::files::Reserved;
 use crate::format::Coordinates;
@@ -197,6 +197,14 @@ impl Plan {
 pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<()> {
     partition.check()?;
     partition.check_coordinates(matrix)
+}
+
+/// Returns the matrix with the coordinates of a file, if one is named.
+pub(super) fn located(matrix: Matrix, coordinates: Option<&Coordinates>) -> Result<Matrix> {
+    match coordinates {
+        Some(coordinates) => matrix.with_coordinates(coordinates.clone()),
+        None => Ok(matrix),
+    }
 }
 
 /// Reads the coordinates of the nodes, and the near-null vectors, which the preconditioner gets.

@@ -232,8 +232,9 @@ impl Matrix {
         let fits = nodes > 0 && rows.is_multiple_of(nodes) && rows / nodes <= MOST_UNKNOWNS;
         if !fits {
             let reason = format!(
-                "there are {} nodes, which do not divide the {} rows of the matrix into 1 to {MOST_UNKNOWNS} unknowns for each \
-                 node; give a row of coordinates for every node, or near-null vectors if some unknowns have no row",
+                "there are {} nodes, which do not divide the {} rows of the matrix into 1 to {MOST_UNKNOWNS} \
+                 unknowns for each node; give a row of coordinates for every node, or near-null vectors if \
+                 some unknowns have no row",
                 thousands(nodes as u64),
                 thousands(rows as u64)
             );
@@ -260,19 +261,16 @@ impl Matrix {
         if let Some(near_null) = precond.near_null() {
             return Ok(Arc::clone(near_null));
         }
-        let unknowns = match &self.metadata.coordinates {
-            Some(coordinates) if coordinates.nodes() > 0 => self.rows() / coordinates.nodes(),
-            _ => Blocks::sampled(&self.csr).square().unwrap_or(1),
-        };
-        match &self.metadata.coordinates {
-            Some(coordinates) if coordinates.dimensions() == unknowns => {
-                NearNull::rigid_body_modes(coordinates).map(Arc::new)
-            }
-            _ if unknowns <= MOST_UNKNOWNS && self.rows().is_multiple_of(unknowns) => {
-                NearNull::constants(self.rows(), unknowns).map(Arc::new)
-            }
-            _ => NearNull::constants(self.rows(), 1).map(Arc::new),
+        let (coordinates, rows) = (self.metadata.coordinates.as_deref(), self.rows());
+        if let Some(modes) = coordinates.map(|nodes| NearNull::of_nodes(nodes, rows)).transpose()?.flatten() {
+            return Ok(Arc::new(modes));
         }
+        let unknowns = match coordinates {
+            Some(coordinates) => rows / coordinates.nodes().max(1),
+            None => Blocks::sampled(&self.csr).square().unwrap_or(1),
+        };
+        let fits = (1..=MOST_UNKNOWNS).contains(&unknowns) && rows.is_multiple_of(unknowns);
+        NearNull::constants(rows, if fits { unknowns } else { 1 }).map(Arc::new)
     }
 
     /// Returns whether the matrix equals its transpose. If the source does not say so, the first call

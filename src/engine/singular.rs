@@ -71,8 +71,8 @@ impl Singular {
     pub(crate) fn note(&self, converged: bool) -> Option<String> {
         let Singular { what, share, of_b, removed } = self;
         let Some(what) = what else {
-            let note = "none of the constants, rigid-body modes or near-null vectors is in the null space of the matrix, so no part \
-                        of b was removed";
+            let note = "none of the constants, rigid-body modes or near-null vectors is in the null space of \
+                        the matrix, so no part of b was removed";
             return Some(note.to_owned());
         };
         let text = match (*removed, *share > ROUNDING) {
@@ -93,8 +93,8 @@ impl Singular {
         let Singular { what, share, of_b, removed } = self;
         let what = what.as_ref().filter(|_| !removed && *share > rtol.max(ROUNDING))?;
         Some(format!(
-            "the matrix is singular: it maps {what} to 0, and {of_b} lies in its null space, so no x solves the system; {project} \
-             removes that part of b"
+            "the matrix is singular: it maps {what} to 0, and {of_b} lies in its null space, so no x solves \
+             the system; {project} removes that part of b"
         ))
     }
 }

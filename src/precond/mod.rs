@@ -164,8 +164,8 @@ impl Preconditioner {
             return Ok(settled);
         }
         (self.entry.on_nodes)(unknowns, &mut settled.params);
-        if self.near_null.is_none() && unknowns == coordinates.dimensions() {
-            settled.near_null = Some(Arc::new(NearNull::rigid_body_modes(coordinates)?));
+        if self.near_null.is_none() {
+            settled.near_null = NearNull::of_nodes(coordinates, rows)?.map(Arc::new);
         }
         Ok(settled)
     }

@@ -89,6 +89,13 @@ impl NearNull {
         Ok(NearNull { vectors: Dense::new(nodes * d, m, vectors)?, of: Of::Motions })
     }
 
+    /// Returns the rigid-body modes for a matrix of `rows` rows on these nodes, if every node has an unknown
+    /// for each dimension.
+    pub(crate) fn of_nodes(coordinates: &Coordinates, rows: usize) -> Result<Option<NearNull>> {
+        let fits = rows == coordinates.nodes() * coordinates.dimensions();
+        fits.then(|| NearNull::rigid_body_modes(coordinates)).transpose()
+    }
+
     /// Returns a vector for each unknown of a node, which is 1 there and 0 for the others.
     pub(crate) fn constants(rows: usize, block: usize) -> Result<NearNull> {
         let value = |at: usize| f64::from(u8::from(at / block % block == at % block));

@@ -1,4 +1,4 @@
-//! The null space of a symmetric matrix, as far as known vectors span it: constants, or rigid-body modes.
+//! The null space of a symmetric matrix, as far as known vectors are in it: constants, or rigid-body modes.
 //!
 //! # Method
 //! The vectors are cut into the connected components of the matrix, because each component may be singular on
@@ -7,6 +7,8 @@
 //! this test: the rows of its vector are as small as the eigenvalue, not as the rounding. The parts that pass
 //! are made orthonormal. Combinations of the vectors are not tried.
 
+use super::norms::{largest_magnitude, norm};
+use super::rounding::Total;
 use crate::error::Result;
 use crate::format::stats::component_of_each_row;
 use crate::format::{Csr, Dense};
@@ -41,21 +43,14 @@ impl NullSpace {
         (0..matrix.rows()).into_par_iter().with_min_len(TASK).for_each(|row| {
             let count = matrix.row_range(row).len() as f64 + 1.0;
             for j in 0..m {
-                let (mut sum, mut lost, mut size) = (0.0_f64, 0.0, 0.0);
+                let (mut sum, mut size) = (Total::default(), 0.0);
                 for (column, value) in matrix.row(row) {
                     let product = value * q[column * m + j];
-                    let next = sum + product;
-                    // What this addition rounds away.
-                    lost += if sum.abs() >= product.abs() {
-                        (sum - next) + product
-                    } else {
-                        (product - next) + sum
-                    };
-                    sum = next;
+                    sum.add(product);
                     size += product.abs();
                 }
                 // Also false for NaN.
-                let vanishes = (sum + lost).abs() <= ROUNDING * count.sqrt() * size;
+                let vanishes = sum.value().abs() <= ROUNDING * count.sqrt() * size;
                 if !vanishes {
                     is_null[component[row] as usize * m + j].store(false, Relaxed);
                 }
@@ -95,13 +90,10 @@ impl NullSpace {
     /// Returns the share of the norm of each column of `b` that lies in the null space.
     pub(crate) fn shares(&self, b: &[f64], k: usize) -> Vec<f64> {
         let share = |column: usize| {
-            let own = || b.iter().skip(column).step_by(k).copied();
-            let largest = own().fold(0.0, |largest: f64, x| largest.max(x.abs()));
-            if largest == 0.0 || !largest.is_finite() {
-                return 0.0;
-            }
-            let scaled: Vec<f64> = own().map(|x| x / largest).collect();
-            norm(&self.coefficients(&scaled, 1, 0)) / norm(&scaled)
+            let own: Vec<f64> = b.iter().skip(column).step_by(k).copied().collect();
+            let whole = norm(&own);
+            let share = norm(&self.coefficients(&own, 1, 0)) / whole;
+            if whole > 0.0 && share.is_finite() { share } else { 0.0 }
         };
         (0..k).map(share).collect()
     }
@@ -117,9 +109,7 @@ impl NullSpace {
     /// lies in it up to rounding is zero. Columns that are not finite stay.
     pub(crate) fn remove(&self, b: &mut [f64], k: usize) {
         let m = self.vectors.cols();
-        let size = |b: &[f64], column: usize| {
-            b.iter().skip(column).step_by(k).fold(0.0, |largest: f64, x| largest.max(x.abs()))
-        };
+        let size = |b: &[f64], column: usize| largest_magnitude(b.iter().skip(column).step_by(k).copied());
         for column in 0..k {
             let before = size(b, column);
             // The second time removes what rounding has left.
@@ -140,10 +130,6 @@ impl NullSpace {
             }
         }
     }
-}
-
-fn norm(values: &[f64]) -> f64 {
-    values.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// Columns that are made orthonormal within each component.
@@ -234,9 +220,9 @@ mod tests {
             let shifted = coo.into_csr_with(Duplicates::Sum).unwrap();
             assert_eq!(NullSpace::of(&shifted, &ones(600)).unwrap().is_some(), found, "{shift}");
         }
-        // A star whose hub has a large degree, and a spring of 1e-5 to the ground.
+        // A star whose hub has a large degree, and a spring of 1e-9 to the ground.
         let mut star = Coo::with_capacity(2001, 2001, 0).unwrap();
-        star.push(0, 0, 2000.0 + 1e-5).unwrap();
+        star.push(0, 0, 2000.0 + 1e-9).unwrap();
         for leaf in 1..2001 {
             for (i, j, value) in [(leaf, leaf, 1.0), (0, leaf, -1.0), (leaf, 0, -1.0)] {
                 star.push(i, j, value).unwrap();

@@ -5,7 +5,7 @@ use super::{naming, options};
 use crate::cli::choices::table;
 use crate::cli::layout::labelled;
 use crate::cli::load::load_matrix;
-use crate::cli::plan::nodes;
+use crate::cli::plan::{located, nodes};
 use crate::cli::progress::{bytes, during};
 use crate::cli::{print, print_json};
 use crate::engine::Trial;
@@ -19,11 +19,7 @@ pub(super) fn run(args: &InfoArgs, precond: &Preconditioner) -> Result<bool> {
     let files = (args.coords.as_deref(), args.near_null.as_deref());
     let (precond, coordinates) = nodes(precond, files, false)?;
     let reads = coordinates.is_none() && precond.takes_near_null();
-    let matrix = load_matrix(&args.matrix, options(args, reads))?;
-    let matrix = match coordinates {
-        Some(coordinates) => matrix.with_coordinates(coordinates)?,
-        None => matrix,
-    };
+    let matrix = located(load_matrix(&args.matrix, options(args, reads))?, coordinates.as_ref())?;
     let spelled = |setting: &str, value: &str| naming(matrix.name(), setting, value);
     let trial = during("building the levels".to_owned(), || matrix.try_levels(precond, &spelled))?;
     match args.json {
@@ -55,15 +51,17 @@ fn prediction(trial: &Trial) -> String {
     let run = trial.iterations_run;
     match (trial.iterations_predicted, trial.convergence_factor, trial.seconds_predicted) {
         (Some(iterations), Some(factor), Some(seconds)) => format!(
-            "cg takes about {} iterations to a relative residual of {:e}, and with the setup {}; extrapolated from {run} iterations with \
-             a random right-hand side, with a convergence factor of {factor:.2} and {} per iteration",
+            "cg takes about {} iterations to a relative residual of {:e}, and with the setup {}; extrapolated \
+             from {run} iterations with a random right-hand side, with a convergence factor of {factor:.2} and \
+             {} per iteration",
             thousands(iterations),
             trial.rtol,
             duration(seconds),
             duration(trial.seconds_per_iteration)
         ),
         _ => format!(
-            "none: with a random right-hand side, the residual did not fall in the last half of {run} iterations of cg"
+            "none: with a random right-hand side, the residual did not fall in the last half of {run} \
+             iterations of cg"
         ),
     }
 }
