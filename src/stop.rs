@@ -21,7 +21,7 @@ pub enum StopCode {
     IndefiniteMatrix = 3,
     /// The product r'Mr is not positive.
     IndefinitePreconditioner = 4,
-    /// The residual is nearly orthogonal to the range of the matrix.
+    /// The residual is nearly orthogonal to the range of the matrix, which the method needs to be symmetric.
     LeastSquares = 5,
     /// The residual has grown beyond its limit.
     Diverged = 6,

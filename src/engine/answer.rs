@@ -222,9 +222,8 @@ impl Answer {
     pub fn report_naming(&self, naming: Naming<'_>) -> Report {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let goal = outcome.goal.unwrap_or(0.0);
-        // The bound on the iterations holds for conjugate gradients only.
         let spectrum = outcome.spectrum;
-        let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
+        let definite = facts.method.needs().definite && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
         let origin = &*facts.matrix.origin;
         let many = self.singular.as_ref().and_then(|singular| singular.note(self.converged()));
@@ -280,8 +279,8 @@ impl Answer {
     /// residuals. A solve with many iterations may need the coordinates of the nodes, also if it converged.
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
-        let minres = facts.method == Method::Minres;
-        let untried = facts.labels.precond == "none" && !minres && facts.moves;
+        let definite = facts.method.needs().definite;
+        let untried = facts.labels.precond == "none" && definite && facts.moves;
         let singular = self.singular.as_ref().filter(|_| !self.converged());
         let unsolvable =
             singular.and_then(|singular| singular.hint(outcome.goal.unwrap_or(0.0), &naming("project", "")));
@@ -305,7 +304,7 @@ impl Answer {
             {
                 return Some(naming("precond", "amg:precision=f64"));
             }
-            StopReason::Diverged { .. } if !minres => {
+            StopReason::Diverged { .. } if definite => {
                 let minres = naming("method", "minres");
                 return Some(format!("MINRES is the method for an indefinite matrix: {minres}"));
             }

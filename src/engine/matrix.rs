@@ -252,7 +252,7 @@ impl Matrix {
             Some(coordinates) => &precond.on_nodes(coordinates, self.rows())?,
             None => precond,
         };
-        Ok(precond.settle_for(&self.csr, method.relies_on_linearity()))
+        Ok(precond.settle_for(&self.csr, method.needs().linear_m))
     }
 
     /// Returns the vectors that the matrix may map to zero: the near-null vectors of a preconditioner, the
@@ -296,20 +296,20 @@ impl Matrix {
         self.metadata.verdict.get_or_init(|| Verdict::Exact);
     }
 
-    /// Refuses a matrix that is not square, not symmetric or, unless its source or the caller vouches
-    /// for the symmetry, not finite. Returns a note if the matrix is symmetric to rounding only, or if
-    /// its symmetry is assumed.
-    pub(super) fn require_symmetric(
+    /// Refuses a matrix that is not square, not symmetric if the method needs it or, unless its source or the
+    /// caller vouches for the symmetry, not finite. Returns a note if the matrix is symmetric to rounding
+    /// only, or if its symmetry is assumed.
+    pub(super) fn require_for(
         &self,
-        solver: &'static str,
+        method: Method,
         assume: bool,
         precond: &Preconditioner,
     ) -> Result<Option<String>> {
         let (rows, cols) = (self.rows(), self.cols());
         if rows != cols {
-            return Err(Error::NotSquare { rows, cols, solver });
+            return Err(Error::NotSquare { rows, cols, solver: method.name() });
         }
-        let note = judged(self.metadata.symmetric, assume, precond, || self.symmetry())?;
+        let note = judged(method, self.metadata.symmetric, assume, precond, || self.symmetry())?;
         if !self.metadata.symmetric && !assume {
             self.require_finite()?;
         }
@@ -326,9 +326,10 @@ impl Matrix {
     }
 }
 
-/// Refuses a square matrix that is not symmetric; `known`: the source says that it is. Returns a note if the
-/// matrix is symmetric to rounding only, or if its symmetry is assumed.
+/// Refuses a square matrix that is not symmetric if the method needs it; `known`: the source says that it is.
+/// Returns a note if the matrix is symmetric to rounding only, or if its symmetry is assumed.
 pub(super) fn judged(
+    method: Method,
     known: bool,
     assume: bool,
     precond: &Preconditioner,
@@ -340,7 +341,7 @@ pub(super) fn judged(
         }
         false => String::new(),
     };
-    if known {
+    if known || !method.needs().symmetric {
         return Ok(None);
     }
     if assume {

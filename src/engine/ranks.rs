@@ -140,9 +140,9 @@ impl Plan {
     fn of(matrix: &Matrix, parts: usize, purpose: &Purpose) -> Result<Plan> {
         let Purpose { method, precond, assume_symmetric, .. } = purpose;
         purpose.check_precond()?;
-        let note = matrix.require_symmetric(method.name(), *assume_symmetric, precond)?;
+        let note = matrix.require_for(*method, *assume_symmetric, precond)?;
         Plan::check_values(&matrix.csr, purpose)?;
-        let precond = precond.settle_for(&matrix.csr, method.relies_on_linearity());
+        let precond = precond.settle_for(&matrix.csr, method.needs().linear_m);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
         let starts = by_entries(&matrix.csr, parts, together);
         Ok(Plan { starts, together, precond, note })

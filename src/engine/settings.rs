@@ -160,7 +160,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses a partition of a matrix that is not divided, or is divided already.
     /// Refuses a projection without the whole matrix.
     pub(crate) fn check_projection(&self) -> Result<()> {
         match self.matrix {
@@ -176,7 +175,7 @@ impl Settings {
         }
     }
 
-    /// Checks that the partition of the rows is possible.
+    /// Refuses a partition of a matrix that is not divided, or is divided already.
     pub(crate) fn check_partition(&self, settled: &Settled) -> Result<()> {
         if self.partition.is_in_order() {
             return Ok(());
@@ -192,7 +191,8 @@ impl Settings {
     /// Returns whether [`check_matrix`](Self::check_matrix) must compare the entries of a square matrix.
     pub(crate) fn must_compute_symmetry(&self) -> bool {
         let Input::Stored(matrix) = &self.matrix else { return false };
-        !self.assume_symmetric && matrix.csr.is_square() && matrix.symmetry_is_unknown()
+        let asks = self.method.needs().symmetric && !self.assume_symmetric;
+        asks && matrix.csr.is_square() && matrix.symmetry_is_unknown()
     }
 
     /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
@@ -205,7 +205,7 @@ impl Settings {
         };
         let _span = self.run.phases.begin(Phase::Analyse, "checking the matrix");
         let Request { ref precond, precision, .. } = self.run.request;
-        let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
+        let note = matrix.require_for(self.method, self.assume_symmetric, precond)?;
         if precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
@@ -213,16 +213,19 @@ impl Settings {
         Ok(note)
     }
 
-    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners
-    /// of the caller that are given by products, and a matrix whose symmetry is assumed.
+    /// Checks by products, if that is asked for, what is not checked by entries and the method needs to be
+    /// symmetric: matrices and preconditioners of the caller that are given by products, and a matrix whose
+    /// symmetry is assumed.
     pub(crate) fn check_products(&mut self) -> Result<()> {
         if !self.check_products {
             return Ok(());
         }
         let _span = self.run.phases.begin(Phase::Analyse, "checking symmetry by products");
         let unchecked = matches!(self.matrix, Input::Applied(_)) || self.assume_symmetric;
-        let matrix = unchecked.then(|| ("matrix", self.matrix.reference()));
-        let precond = self.custom_precond.as_ref().map(|m| ("preconditioner", MatrixRef::Applied(&**m)));
+        let needs = self.method.needs();
+        let matrix = (needs.symmetric && unchecked).then(|| ("matrix", self.matrix.reference()));
+        let precond = self.custom_precond.as_ref().filter(|_| needs.definite_m);
+        let precond = precond.map(|m| ("preconditioner", MatrixRef::Applied(&**m)));
         let y = random(self.matrix.rows(), SEED);
         for (what, operator) in matrix.into_iter().chain(precond) {
             if let Some((square, mixed)) = operator.asymmetry(&y) {

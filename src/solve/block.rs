@@ -51,7 +51,7 @@ mod basis;
 mod small;
 
 use super::recurrence::{
-    self, CEILING, Coefficients, Dense, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
+    self, CEILING, Coefficients, Dense, FIRST, Facts, Needs, Operators, RR, Recurrence, SECOND, TARGET,
 };
 use crate::backend::Operator;
 use crate::device::formula::{names, product};
@@ -153,6 +153,7 @@ fn set_rank(state: &mut SlotState, rank: usize, before: usize) {
 impl Recurrence for Block {
     const FACTS: Facts = Facts {
         name: "block cg",
+        needs: Needs::DEFINITE,
         state: 1,
         slots: s::COUNT,
         // S and T, X, S and X, Q, T and Q, Q, Q and Q, Q, S and S; with a preconditioner Q
@@ -179,7 +180,7 @@ impl Recurrence for Block {
         other_sweeps: &[],
         #[cfg(test)]
         products: &[],
-        coefficients: Coefficients::Conjugate,
+        coefficients: Some(Coefficients::Conjugate),
         stride: 1,
         sigma: None,
         limit: None,

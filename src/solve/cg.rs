@@ -29,7 +29,7 @@
 //! J. Res. NBS 49, 1952.
 
 use super::recurrence::{
-    self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
+    self, CEILING, Coefficients, FIRST, Facts, Needs, Operators, RR, Recurrence, SECOND, TARGET,
 };
 use crate::device::formula::{names, product, sweep};
 use crate::device::{Device, Formula, Product, SlotState, Work};
@@ -110,6 +110,7 @@ fn preconditioner_not_finite(state: &SlotState, column: usize) -> bool {
 impl Recurrence for Cg {
     const FACTS: Facts = Facts {
         name: "cg",
+        needs: Needs::DEFINITE,
         state: 1,
         slots: SLOTS,
         dense: None,
@@ -134,7 +135,7 @@ impl Recurrence for Cg {
         other_sweeps: &[NORM, START, FINISH],
         #[cfg(test)]
         products: &[CURVATURE, FIRST_RHO, NEXT_RHO],
-        coefficients: Coefficients::Conjugate,
+        coefficients: Some(Coefficients::Conjugate),
         stride: 1,
         sigma: None,
         limit: None,

@@ -146,8 +146,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let vector_bytes = common.effort.vector_bytes;
         common.effort = common.effort.of_all(device.ranks());
         columns.resize_with(k, Column::default);
-        // The coefficients of one column of a block do not project the matrix.
-        let most = if M::FACTS.dense.is_some() && k > 1 { Some(0) } else { rule.most_iterations() };
+        let most = if M::FACTS.projects(k) { rule.most_iterations() } else { Some(0) };
         columns.iter_mut().for_each(|column| column.clear(most));
         let mut run = Run::new(tracks, k, rule, observers);
         if !device.agree(system.b.iter().any(|b| *b != 0.0)) {
@@ -358,7 +357,7 @@ impl<'s, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s, D, T>> for Solve
         let residual = state.counted(iteration, column).sqrt();
         let column = &mut self.columns[column];
         column.keep_coefficients(coefficients);
-        column.energy += M::FACTS.coefficients.energy(coefficients);
+        column.energy += M::FACTS.energy(coefficients);
         let gained = column.energy > column.energy_mark / PROGRESS;
         if gained {
             column.energy_mark = column.energy;

@@ -52,7 +52,7 @@
 
 mod sweeps;
 
-use super::recurrence::{self, Coefficients, Facts, Operators, Recurrence};
+use super::recurrence::{self, Coefficients, Facts, Needs, Operators, Recurrence};
 use crate::device::{Device, Name, SlotState, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -74,6 +74,7 @@ const ROLES: [(Name, Name); 3] = [(v::y, v::old), (v::w2, v::w1), (v::z, v::z_ne
 impl Recurrence for Minres {
     const FACTS: Facts = Facts {
         name: "minres",
+        needs: Needs { definite: false, ..Needs::DEFINITE },
         state: 2,
         slots: SLOTS,
         dense: None,
@@ -99,7 +100,7 @@ impl Recurrence for Minres {
         other_sweeps: &[NORM, FINISH],
         #[cfg(test)]
         products: &[CURVATURE, FIRST_SQUARE, NEXT_SQUARE],
-        coefficients: Coefficients::Lanczos,
+        coefficients: Some(Coefficients::Lanczos),
         stride: 2,
         sigma: Some(s::sigma),
         limit: Some(s::limit),

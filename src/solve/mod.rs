@@ -42,13 +42,13 @@ pub(crate) use effort::Effort;
 pub(crate) use given::MatrixRef;
 pub use given::Product;
 use linear::{Linear, Solves, Task};
-use recurrence::{Facts, Operators, Recurrence};
+use recurrence::{Facts, Needs, Operators, Recurrence};
 use std::ops::Deref;
 
 /// Generates [`Method`] from a table with one row per method: its doc, its name, and its type.
 macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident = $recurrence:ty;)+) => {
-        /// A method for symmetric systems.
+        /// A method for linear systems.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Method {
@@ -90,7 +90,7 @@ methods! {
 /// A linear system as its source provides it, in double precision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct System<'a> {
-    /// The matrix, which must be symmetric.
+    /// The matrix, which must be symmetric if the method needs it.
     pub matrix: MatrixRef<'a>,
     /// The right-hand side; several right-hand sides are n x k, row-major.
     pub b: &'a [f64],
@@ -183,10 +183,9 @@ impl Method {
         self.facts().stride
     }
 
-    /// Returns whether the method updates vectors that the preconditioner would compute, so that the rounding
-    /// of the preconditioner adds up.
-    pub(crate) fn relies_on_linearity(self) -> bool {
-        matches!(self, Method::PipelinedCg)
+    /// Returns what the method needs of its operators.
+    pub(crate) fn needs(self) -> &'static Needs {
+        &self.facts().needs
     }
 
     /// Returns whether an iteration is recorded on the device. Otherwise the host takes part
@@ -224,7 +223,7 @@ impl Method {
     }
 
     /// Solves the system with operators that a backend has built from its matrix; `m` approximates the
-    /// inverse and must be positive definite.
+    /// inverse and must be positive definite if the method needs it.
     pub(crate) fn solve<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,

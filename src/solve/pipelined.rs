@@ -31,7 +31,7 @@
 //! algorithm, Parallel Computing 40, 2014, algorithm 4.
 
 use super::recurrence::{
-    self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
+    self, CEILING, Coefficients, FIRST, Facts, Needs, Operators, RR, Recurrence, SECOND, TARGET,
 };
 use crate::device::formula::{names, product, program, sweep};
 use crate::device::{Device, Formula, Op, Product, SlotState, Work};
@@ -166,6 +166,7 @@ fn meaning(code: StopCode, state: &SlotState, column: usize, first: usize) -> St
 impl Recurrence for Pipelined {
     const FACTS: Facts = Facts {
         name: "pipelined cg",
+        needs: Needs { linear_m: true, ..Needs::DEFINITE },
         state: 1,
         slots: s::COUNT,
         dense: None,
@@ -194,7 +195,7 @@ impl Recurrence for Pipelined {
         other_sweeps: &[NORM, DIRECTION],
         #[cfg(test)]
         products: &[FIRST_GAMMA, FIRST_W],
-        coefficients: Coefficients::Conjugate,
+        coefficients: Some(Coefficients::Conjugate),
         stride: 1,
         sigma: None,
         limit: None,

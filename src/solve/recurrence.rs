@@ -69,6 +69,25 @@ impl Coefficients {
     }
 }
 
+/// What a method needs of the matrix A and of the preconditioner M.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    /// Whether A must be symmetric.
+    pub symmetric: bool,
+    /// Whether A must be positive definite.
+    pub definite: bool,
+    /// Whether M must be symmetric and positive definite.
+    pub definite_m: bool,
+    /// Whether the method updates vectors that M would compute, so that the rounding of M adds up.
+    pub linear_m: bool,
+}
+
+impl Needs {
+    /// The needs of conjugate gradients.
+    pub(super) const DEFINITE: Needs =
+        Needs { symmetric: true, definite: true, definite_m: true, linear_m: false };
+}
+
 /// Two values: for solves without a preconditioner, and with one.
 pub(super) type Either<X> = [X; 2];
 
@@ -89,6 +108,8 @@ pub(super) struct Dense {
 pub(super) struct Facts {
     /// The name of the method.
     pub name: &'static str,
+    /// What the method needs of its operators.
+    pub needs: Needs,
     /// The version of the state, in slots and vectors, that one step passes to the next. It must be
     /// incremented whenever a solve could not resume from an older checkpoint with the same results.
     pub state: u32,
@@ -124,8 +145,9 @@ pub(super) struct Facts {
     /// The products with a dot product and a program after them.
     #[cfg(test)]
     pub products: &'static [crate::device::Product],
-    /// The meaning of the coefficients that an iteration records.
-    pub coefficients: Coefficients,
+    /// The meaning of the coefficients that an iteration records; none if they say nothing about the matrix.
+    /// The spectrum, the energy and the estimate of the error follow from them.
+    pub coefficients: Option<Coefficients>,
     /// Number of iterations in a step: several if vectors exchange their roles from one
     /// iteration to the next.
     pub stride: usize,
@@ -144,6 +166,17 @@ impl Facts {
         let dense = self.dense.as_ref().map_or(0, |dense| dense.traffic[preconditioned]);
         let sweeps: u64 = self.sweeps[preconditioned].iter().map(|sweep| sweep.bytes(n, k, width)).sum();
         sweeps + dense * (n * k * width) as u64
+    }
+
+    /// Returns the energy d'A d gained by an iteration with these coefficients, if they determine it, or 0.
+    pub(crate) fn energy(&self, coefficients: (f64, f64)) -> f64 {
+        self.coefficients.map_or(0.0, |meaning| meaning.energy(coefficients))
+    }
+
+    /// Returns whether the coefficients of a column project the matrix, in a solve of k columns: those of one
+    /// column of a block do not.
+    pub(crate) fn projects(&self, k: usize) -> bool {
+        self.coefficients.is_some() && (self.dense.is_none() || k == 1)
     }
 
     /// Returns the slots of a workspace for k columns, with room for the small matrices.

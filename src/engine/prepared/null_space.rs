@@ -10,8 +10,12 @@ use std::sync::Arc;
 
 impl Prepared {
     /// Returns the null space of the matrix, as far as known vectors are in it. The first call looks for it.
+    /// It is not looked for if the matrix may be unsymmetric: it is then not orthogonal to the range.
     pub(super) fn null_space(&mut self) -> Result<Option<Arc<KnownNullSpace>>> {
         let Input::Stored(matrix) = &self.settings.matrix else { return Ok(None) };
+        if !self.settings.method.needs().symmetric {
+            return Ok(None);
+        }
         if self.null_space.is_none() {
             let _span = profile::begin(Phase::Analyse);
             self.null_space = Some(KnownNullSpace::of(matrix, &self.recipe.precond)?.map(Arc::new));

@@ -33,8 +33,8 @@ impl Prepared {
             let reason = "its coordinates are not those of the prepared matrix; prepare another solve";
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
-        let (method, began) = (self.facts.method.name(), Instant::now());
-        let note = matrix.require_symmetric(method, self.settings.assume_symmetric, &self.recipe.precond)?;
+        let (method, began) = (self.facts.method, Instant::now());
+        let note = matrix.require_for(method, self.settings.assume_symmetric, &self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;

@@ -65,14 +65,15 @@ impl RankMatrix {
     ) -> Result<RankMatrix> {
         let rows = agreed_rows(ranks, source.what, file, purpose.method.name())?;
         let sample = ranks.agreed(file.read(0..rows.min(SAMPLE)))?;
-        let precond = purpose.precond.settle_for(&sample, purpose.method.relies_on_linearity());
+        let precond = purpose.precond.settle_for(&sample, purpose.method.needs().linear_m);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&sample));
         drop(sample);
         let starts = ranks.agreed(file.cut(ranks.size(), together))?;
         let own = file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]);
         let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
-        let note = judged(file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
+        let note =
+            judged(purpose.method, file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         let (nnz, stand_in) = (file.entries as u64, file.stand_in);
         let made = Made { starts, together, rows: own, nnz, stand_in, note, precond };
         made.divide(ranks, source, purpose)
@@ -83,10 +84,11 @@ impl RankMatrix {
         let order = (purpose.method.name(), Duplicates::Sum);
         let Some(text) = text::read(ranks, source, order)? else { return Ok(None) };
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
-        let note = judged(text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
+        let note =
+            judged(purpose.method, text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         ranks.agreed(Plan::check_values(&text.rows, purpose))?;
         let sample = text.head(ranks, SAMPLE)?;
-        let linear = purpose.method.relies_on_linearity();
+        let linear = purpose.method.needs().linear_m;
         let precond = sample.as_ref().map(|sample| purpose.precond.settle_for(sample, linear).to_string());
         let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
         let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);

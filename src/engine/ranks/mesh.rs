@@ -40,7 +40,7 @@ impl RankMatrix {
             Error::setting("matrix", what.display(), reason)
         }))?;
         let sample = mesh.make(0..mesh.rows().min(SAMPLE))?;
-        let precond = purpose.precond.settle_for(&sample, purpose.method.relies_on_linearity());
+        let precond = purpose.precond.settle_for(&sample, purpose.method.needs().linear_m);
         drop(sample);
         let together = common_multiple(precond.together().max(1), mesh.unknowns());
         let before = entries_before_chunks(ranks, &mesh)?;

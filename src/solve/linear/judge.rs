@@ -9,6 +9,7 @@ use crate::solve::agree;
 use crate::solve::answer::{Aim, Truth};
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Run, Stop};
+use crate::spectrum::Spectrum;
 use crate::stop::{Progress, StopCode, StopReason};
 
 /// A run must reduce the true residual below this fraction of the previous one; otherwise it is the last run.
@@ -196,15 +197,18 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Returns the magnitude of the largest eigenvalue of A found in the first run; `None`
     /// with a preconditioner.
     fn largest_eigenvalue(&mut self, index: usize) -> Option<f64> {
-        let Column { coefficients, projection, .. } = &mut self.columns[index];
-        if coefficients.is_empty() || !self.coefficients_of_a {
-            return None;
-        }
-        M::FACTS.coefficients.project(coefficients, projection);
-        projection.extremes().map(|s| s.smallest.abs().max(s.largest.abs()) / self.sigma)
+        let spectrum = if self.coefficients_of_a { self.spectrum(index) } else { None };
+        spectrum.map(|s| s.smallest.abs().max(s.largest.abs()))
     }
 
-    /// Adds the measured values to a least-squares reason.
+    /// Returns the spectrum of M A that the first run has found, if the coefficients of the method show it.
+    fn spectrum(&mut self, index: usize) -> Option<Spectrum> {
+        let Column { coefficients, projection, .. } = &mut self.columns[index];
+        M::FACTS.coefficients?.project(coefficients, projection);
+        projection.extremes().map(|s| s.of_multiple(self.sigma))
+    }
+
+    /// Adds the measured values to a least-squares reason. The method needs a symmetric matrix, so A r is A'r.
     fn with_measurements(&mut self, index: usize, reason: StopReason) -> StopReason {
         match reason {
             StopReason::LeastSquares { .. } => {
@@ -228,14 +232,14 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
                 // The column ended before its first run.
                 continue;
             }
+            let spectrum = self.spectrum(index);
             let column = &mut self.columns[index];
-            M::FACTS.coefficients.project(&column.coefficients, &mut column.projection);
-            column.spectrum = column.projection.extremes().map(|s| s.of_multiple(self.sigma));
+            column.spectrum = spectrum;
             if column.end != Some(StopReason::Converged) {
                 continue;
             }
             let _span = run.phase(Phase::Verify, "estimating the error");
-            let positive = column.spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0);
+            let positive = spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0);
             let estimate = positive.map_or(Ok(None), |smallest| {
                 let m = operators.m.as_ref().map(|m| (m, M::FACTS.spare));
                 self.answer.error_estimate(index, m, work, smallest)
