@@ -9,7 +9,6 @@ pub(crate) mod cpu;
 pub mod cuda;
 pub(crate) mod decision;
 pub mod distributed;
-mod each;
 mod for_columns;
 mod names;
 pub(crate) mod processor;
@@ -28,7 +27,6 @@ use crate::spelling::{did_you_mean, nearest};
 pub(crate) use cuda::Taken;
 pub use decision::GpuSize;
 pub(crate) use decision::{Candidate, Decision};
-pub(crate) use each::{Both, Each, TableKind};
 pub(crate) use for_columns::{ForColumns, MatrixAgain};
 pub(crate) use names::{auto_entries, nearest_on_cpu};
 pub use names::{backend_names, recommended};
@@ -206,8 +204,6 @@ pub trait Host: Device {
     }
     /// Returns the builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
-    /// Returns the entries of a table that are for this device.
-    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Self>;
     /// Returns what computes residuals of a matrix, whose diagonal begins in column `below`, on the
     /// device; none if the host computes them in less time. Fails if the device lacks memory for it
     /// and `reserve` bytes more.
@@ -275,9 +271,6 @@ impl Host for Cpu {
             Builder::Cuda(_) => None,
         }
     }
-    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cpu> {
-        &each.cpu
-    }
     fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<SharedOperator<Cpu, T>> {
         cpu::triangular::build(self, factor)
     }
@@ -303,9 +296,6 @@ impl Host for Cuda {
             Builder::Cuda(build) => Some(build),
             Builder::Cpu(_) => None,
         }
-    }
-    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cuda> {
-        &each.cuda
     }
     fn residuals(&self, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
         cuda::residuals(self, matrix, below, reserve)
@@ -343,29 +333,21 @@ pub struct Transposed {
     pub kept: Kept,
 }
 
-/// Selects builders and table entries by vector precision.
+/// Selects builders by vector precision.
 pub trait Pick<T: Scalar>: Host {
     /// Returns the builder for vectors of `T`.
     fn pick(build: &Build<Self>) -> BuildFn<Self, T>;
-    /// Returns the entry of a table for vectors of `T`.
-    fn one<S: TableKind>(both: &Both<S, Self>) -> &S::Of<Self, T>;
 }
 
 impl<D: Host> Pick<f64> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f64> {
         build.f64
     }
-    fn one<S: TableKind>(both: &Both<S, D>) -> &S::Of<D, f64> {
-        &both.f64
-    }
 }
 
 impl<D: Host> Pick<f32> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f32> {
         build.f32
-    }
-    fn one<S: TableKind>(both: &Both<S, D>) -> &S::Of<D, f32> {
-        &both.f32
     }
 }
 

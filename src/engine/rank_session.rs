@@ -14,7 +14,6 @@ use crate::device::{Device, Distributed};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::Phase;
-use crate::precond::distributed::RankOperators;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -82,8 +81,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let a = distributed::operator(&distributed, rows, own.operator.clone(), precision.narrow_values());
     let a = ranks.agreed(a)?;
     let building = settings.run.phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
-    let given = RankOperators { rows, own: (&own.exact, &own.operator), a: &a };
-    let m = precond.build_over_ranks(&given, own.reserve, columns)?;
+    let m = precond.build_over_ranks(rows, &a, (&own.exact, &own.operator), own.reserve, columns)?;
     drop(building);
     finish_work(&*held)?;
     let residuals = residuals(&*held, rows.matrix(), rows.halo().below(), own.reserve);

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Offsets, Pattern, Values, partition::by_entries};
 use crate::operator::OwnBackend;
-use crate::precond::{OverRanks, Preconditioner};
+use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
@@ -293,13 +293,11 @@ impl RankMatrix {
     /// Describes the preconditioner as reports and checkpoints name it.
     pub(super) fn precond_label(&self) -> String {
         let RankFacts { precond, partition, .. } = &*self.facts;
-        match precond.over_ranks() {
-            OverRanks::Schwarz => {
-                let parts = if partition.is_in_order() { String::new() } else { partition.describe() + " " };
-                format!("{precond} in each of {} ranks {parts}(additive Schwarz)", self.ranks().size())
-            }
-            OverRanks::Same | OverRanks::Products => precond.to_string(),
+        if precond.is_exact_over_ranks() {
+            return precond.to_string();
         }
+        let parts = if partition.is_in_order() { String::new() } else { partition.describe() + " " };
+        format!("{precond} in each of {} ranks {parts}(additive Schwarz)", self.ranks().size())
     }
 
     /// Identifies the preconditioner in checkpoints. A preconditioner of the parts depends on the rows of
@@ -307,13 +305,11 @@ impl RankMatrix {
     /// ranks call this together.
     pub(super) fn precond_identity(&self) -> String {
         let RankFacts { precond, partition, .. } = &*self.facts;
-        match precond.over_ranks() {
-            OverRanks::Schwarz if !partition.is_in_order() => {
-                let (size, parts) = (self.ranks().size(), self.parts_fingerprint());
-                format!("{precond} in each of {size} ranks, parts [{parts:016x}] (additive Schwarz)")
-            }
-            _ => self.precond_label(),
+        if precond.is_exact_over_ranks() || partition.is_in_order() {
+            return self.precond_label();
         }
+        let (size, parts) = (self.ranks().size(), self.parts_fingerprint());
+        format!("{precond} in each of {size} ranks, parts [{parts:016x}] (additive Schwarz)")
     }
 
     /// Returns the fingerprint of the row numbers of all ranks, in the order of ranks. All

@@ -18,7 +18,7 @@
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
 
-use super::entry::{Construction, Given, OverRanks, Size};
+use super::entry::{Construction, Given, Size};
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
 use crate::error::{Error, GpuError, Result};
@@ -47,7 +47,7 @@ impl Construction for Row {
     )];
     const READS_LOWER_TRIANGLE: bool = true;
     const BYTES_ARE_ESTIMATED: bool = true;
-    const OVER_RANKS: OverRanks = OverRanks::Same;
+    const EXACT_OVER_RANKS: bool = true;
 
     fn together(params: &Params) -> usize {
         size(params).unwrap_or(0) as usize

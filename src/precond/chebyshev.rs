@@ -39,8 +39,9 @@ mod estimate;
 use super::entry::{Construction, DotSweep, Given, OverRanks, Program, Size};
 use super::jacobi::inverse_diagonal;
 use crate::backend::{Operator, Pick};
+use crate::device::distributed::Local;
 use crate::device::formula::{names, sweep};
-use crate::device::{Device, Dot, Formula, Op, Sweep};
+use crate::device::{Device, Distributed, Dot, Formula, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -101,7 +102,7 @@ impl Construction for Row {
         estimate::DIRECTION.sweep,
     ];
     const PROGRAMS: &'static [Program] = &[CURVATURE.program()];
-    const OVER_RANKS: OverRanks = OverRanks::Products;
+    const EXACT_OVER_RANKS: bool = true;
 
     /// D^-1, e and s.
     fn bytes(_: &Params, size: Size, width: u64) -> u64 {
@@ -118,11 +119,19 @@ impl Construction for Row {
         let inverse = inverse_diagonal::<T>(Self::NAME, given.matrix)?;
         of_diagonal(given.matrix, given.a, &inverse, &given.params)
     }
+
+    /// Builds the operator with products of the whole matrix.
+    fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
+        given: &OverRanks<'_, D, T>,
+    ) -> Result<Operator<Distributed<D>, T>> {
+        let inverse = given.agreed(inverse_diagonal::<T>(Self::NAME, given.own.matrix))?;
+        of_diagonal(given.rows.matrix(), given.a, &inverse, &given.own.params)
+    }
 }
 
 /// Builds the operator from the rows of the matrix, the inverses of their diagonal entries, and
 /// the operator of the matrix.
-pub(super) fn of_diagonal<D: Device, T: Scalar>(
+fn of_diagonal<D: Device, T: Scalar>(
     rows: &Csr,
     a: &Operator<D, T>,
     inverse: &[f64],

@@ -1,8 +1,10 @@
 //! The description of a preconditioner, and its construction.
 
 use super::NearNull;
-use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
-use crate::device::{Device, Dot, Op, Sweep};
+use crate::backend::distributed::{RankRows, of_each_rank};
+use crate::backend::{Choice, Operator, Pick};
+use crate::device::distributed::Local;
+use crate::device::{Device, Distributed, Dot, Op, Sweep};
 use crate::error::Result;
 use crate::format::{Csr, DiagonalBlocks};
 use crate::operator::{DotInto, LinearOperator};
@@ -67,16 +69,23 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
     }
 }
 
-/// How a preconditioner is made for a matrix whose rows are distributed over ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OverRanks {
-    /// From the entries of each rank alone; it is that of the whole matrix if no rows that
-    /// belong together are separated.
-    Same,
-    /// From the square block of each rank: an additive Schwarz method without overlap.
-    Schwarz,
-    /// With products of the whole matrix.
-    Products,
+/// The inputs of a preconditioner's construction for a matrix whose rows are distributed over ranks.
+pub(super) struct OverRanks<'a, D: Local, T: Scalar> {
+    /// The rows of this rank.
+    pub rows: &'a RankRows,
+    /// The operator of the whole matrix.
+    pub a: &'a Operator<Distributed<D>, T>,
+    /// The square block of the rank's own columns.
+    pub own: Given<'a, D, T>,
+}
+
+impl<D: Local, T: Scalar> OverRanks<'_, D, T> {
+    /// Returns the result if it is good on every rank; errors name rows of the whole matrix. All ranks call
+    /// this together.
+    pub(crate) fn agreed<R>(&self, own: Result<R>) -> Result<R> {
+        let own = own.map_err(|error| error.in_rows(|row| self.rows.numbers().of(row)));
+        self.rows.halo().ranks().agreed(own)
+    }
 }
 
 /// The description and construction of a preconditioner. Omitted items have defaults.
@@ -103,8 +112,9 @@ pub(super) trait Construction {
     /// All other sweeps with coefficients that are not constants of a call.
     const SWEEPS: &'static [Sweep<'static>] = &[];
     const PROGRAMS: &'static [Program] = &[];
-    /// How it is made for a matrix that is distributed over ranks.
-    const OVER_RANKS: OverRanks = OverRanks::Schwarz;
+    /// Whether it is that of the whole matrix if the rows are distributed over ranks, and none are separated
+    /// that belong together.
+    const EXACT_OVER_RANKS: bool = false;
 
     /// Returns the number of consecutive rows that belong together and must not be separated.
     fn together(_params: &Params) -> usize {
@@ -126,13 +136,16 @@ pub(super) trait Construction {
     }
 
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>>;
-}
 
-/// The builders of a preconditioner.
-pub(super) struct Builder;
-
-impl TableKind for Builder {
-    type Of<D: Device, T: Scalar> = for<'a, 'b> fn(&'a Given<'b, D, T>) -> Result<Operator<D, T>>;
+    /// Builds the operator for a matrix that is distributed over ranks, or refuses it. All ranks call this
+    /// together. The default applies on each rank the operator of its block: an additive Schwarz method
+    /// without overlap, unless it is exact.
+    fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
+        given: &OverRanks<'_, D, T>,
+    ) -> Result<Operator<Distributed<D>, T>> {
+        let own = given.agreed(Self::build(&given.own))?;
+        Ok(of_each_rank(given.a.device(), own))
+    }
 }
 
 /// One row of the table of preconditioners.
@@ -153,14 +166,12 @@ pub struct Entry {
     pub(super) dot_sweep: Option<DotSweep>,
     pub(super) sweeps: &'static [Sweep<'static>],
     pub(super) programs: &'static [Program],
-    pub(super) over_ranks: OverRanks,
+    pub(super) exact_over_ranks: bool,
     pub(super) together: fn(&Params) -> usize,
     pub(super) on_nodes: fn(usize, &mut Params),
     pub(super) settle: fn(&Csr, &mut Params),
     pub(super) bytes: fn(&Params, Size, u64) -> u64,
     pub(super) bytes_to_build: fn(&Params, Size) -> u64,
-    /// `None` if there is no operator to apply.
-    pub(super) build: Option<Each<Builder>>,
 }
 
 impl Entry {
@@ -178,13 +189,12 @@ impl Entry {
         dot_sweep: None,
         sweeps: &[],
         programs: &[],
-        over_ranks: OverRanks::Same,
+        exact_over_ranks: true,
         together: |_| 1,
         on_nodes: |_, _| {},
         settle: |_, _| {},
         bytes: |_, _, _| 0,
         bytes_to_build: |_, _| 0,
-        build: None,
     };
 
     pub(super) const fn of<F: Construction>() -> Entry {
@@ -201,16 +211,12 @@ impl Entry {
             dot_sweep: F::DOT_SWEEP,
             sweeps: F::SWEEPS,
             programs: F::PROGRAMS,
-            over_ranks: F::OVER_RANKS,
+            exact_over_ranks: F::EXACT_OVER_RANKS,
             together: F::together,
             on_nodes: F::on_nodes,
             settle: F::settle,
             bytes: F::bytes,
             bytes_to_build: F::bytes_to_build,
-            build: Some(Each {
-                cpu: Both { f32: F::build, f64: F::build },
-                cuda: Both { f32: F::build, f64: F::build },
-            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The inverse of the diagonal, applied as one sweep with the same source on every device.
 
-use super::entry::{Construction, DotSweep, Given, OverRanks, Size};
+use super::entry::{Construction, DotSweep, Given, Size};
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
@@ -23,7 +23,7 @@ impl Construction for Row {
     const SUMMARY: &'static str = "the inverse of the diagonal";
     const IS_SWEEPS: bool = true;
     const DOT_SWEEP: Option<DotSweep> = Some(jacobi_dot);
-    const OVER_RANKS: OverRanks = OverRanks::Same;
+    const EXACT_OVER_RANKS: bool = true;
 
     fn bytes(_: &Params, size: Size, width: u64) -> u64 {
         size.rows * width

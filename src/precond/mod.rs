@@ -6,7 +6,6 @@
 mod amg;
 mod block_jacobi;
 mod chebyshev;
-pub mod distributed;
 mod entry;
 mod ic0;
 mod jacobi;
@@ -15,28 +14,51 @@ mod ssor;
 mod triangle;
 mod typed;
 
+use crate::backend::distributed::RankRows;
 use crate::backend::{Operator, Pick};
-use crate::device::Sweep;
+use crate::device::distributed::Local;
+use crate::device::{Distributed, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Coordinates, Csr};
 use crate::params::{Params, Value};
 use crate::scalar::Scalar;
 pub use entry::Entry;
-pub(crate) use entry::{DotSweep, OverRanks, Program};
-use entry::{Given, Size};
+use entry::{Construction, Given, OverRanks, Size};
+pub(crate) use entry::{DotSweep, Program};
 pub use near_null::NearNull;
 use std::sync::Arc;
 
-/// All preconditioners.
-pub static ROWS: &[Entry] = &[
-    Entry::NONE,
-    Entry::of::<jacobi::Row>(),
-    Entry::of::<block_jacobi::Row>(),
-    Entry::of::<chebyshev::Row>(),
-    Entry::of::<ic0::Row>(),
-    Entry::of::<ssor::Row>(),
-    Entry::of::<amg::Row>(),
-];
+/// Generates [`ROWS`], and the functions that build an operator by the name of its row, from a list of types.
+macro_rules! rows {
+    ($($row:ty),+ $(,)?) => {
+        /// All preconditioners.
+        pub static ROWS: &[Entry] = &[Entry::NONE, $(Entry::of::<$row>()),+];
+
+        /// Builds the operator of the row with this name; `None` if there is no operator to apply.
+        fn build<D: Pick<T>, T: Scalar>(
+            name: &str,
+            given: &Given<'_, D, T>,
+        ) -> Result<Option<Operator<D, T>>> {
+            match name {
+                $(<$row as Construction>::NAME => <$row>::build(given).map(Some),)+
+                _ => Ok(None),
+            }
+        }
+
+        /// Builds the operator of the row with this name over ranks; `None` if there is no operator to apply.
+        fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
+            name: &str,
+            given: &OverRanks<'_, D, T>,
+        ) -> Result<Option<Operator<Distributed<D>, T>>> {
+            match name {
+                $(<$row as Construction>::NAME => <$row>::build_over_ranks(given).map(Some),)+
+                _ => Ok(None),
+            }
+        }
+    };
+}
+
+rows![jacobi::Row, block_jacobi::Row, chebyshev::Row, ic0::Row, ssor::Row, amg::Row];
 
 /// A preconditioner with its parameters, in the syntax `jacobi` or `name:parameter=value,...`.
 #[derive(Clone)]
@@ -130,9 +152,10 @@ impl Preconditioner {
         self.entry.reads_lower_triangle
     }
 
-    /// Returns how it is made for a matrix whose rows are distributed over ranks.
-    pub(crate) fn over_ranks(&self) -> OverRanks {
-        self.entry.over_ranks
+    /// Returns whether it is that of the whole matrix if the rows are distributed over ranks; otherwise it is
+    /// an additive Schwarz method.
+    pub(crate) fn is_exact_over_ranks(&self) -> bool {
+        self.entry.exact_over_ranks
     }
 
     /// Returns the number of consecutive rows that belong together; 0 if
@@ -243,10 +266,33 @@ impl Preconditioner {
         reserve: u64,
         columns: usize,
     ) -> Result<Option<Operator<D, T>>> {
-        let Some(each) = &self.entry.build else { return Ok(None) };
         self.check_rows(matrix.rows())?;
+        build(self.name(), &self.given((matrix, a), reserve, columns))
+    }
+
+    /// Builds the operator for a matrix that is distributed over ranks, from the rows of this rank, the
+    /// operator of the whole matrix, and the square block of the rank's own columns with its operator. All
+    /// ranks call this together.
+    pub(crate) fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
+        &self,
+        rows: &RankRows,
+        a: &Operator<Distributed<D>, T>,
+        own: (&Arc<Csr>, &Operator<D, T>),
+        reserve: u64,
+        columns: usize,
+    ) -> Result<Option<Operator<Distributed<D>, T>>> {
+        rows.halo().ranks().agreed(self.check_rows(own.0.rows()))?;
+        build_over_ranks(self.name(), &OverRanks { rows, a, own: self.given(own, reserve, columns) })
+    }
+
+    /// Collects the inputs of a construction.
+    fn given<'a, D: Pick<T>, T: Scalar>(
+        &self,
+        (matrix, a): (&'a Arc<Csr>, &'a Operator<D, T>),
+        reserve: u64,
+        columns: usize,
+    ) -> Given<'a, D, T> {
         let Preconditioner { params, near_null, .. } = self.settle(matrix);
-        let device = a.device();
-        D::one(D::both(each))(&Given { device, matrix, a, params, near_null, reserve, columns }).map(Some)
+        Given { device: a.device(), matrix, a, params, near_null, reserve, columns }
     }
 }

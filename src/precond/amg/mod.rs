@@ -21,7 +21,7 @@ mod smoothed;
 mod strength;
 mod tentative;
 
-use super::entry::{Construction, Given, OverRanks, Size};
+use super::entry::{Construction, Given, Size};
 use super::jacobi::inverse_diagonal;
 use super::near_null::NearNull;
 use crate::backend::{Operator, Pick};
@@ -77,7 +77,6 @@ impl Construction for Row {
     const TAKES_NEAR_NULL: bool = true;
     const BYTES_ARE_ESTIMATED: bool = true;
     const SWEEPS: &'static [Sweep<'static>] = SWEEPS;
-    const OVER_RANKS: OverRanks = OverRanks::Schwarz;
 
     fn together(params: &Params) -> usize {
         params.find_whole("block").unwrap_or(0) as usize

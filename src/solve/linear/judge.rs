@@ -208,7 +208,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         projection.extremes().map(|s| s.of_multiple(self.sigma))
     }
 
-    /// Adds the measured values to a least-squares reason. The method needs a symmetric matrix, so A r is A'r.
+    /// Adds the measured values to a least-squares reason. The method needs a symmetric matrix: A r is A'r.
     fn with_measurements(&mut self, index: usize, reason: StopReason) -> StopReason {
         match reason {
             StopReason::LeastSquares { .. } => {
