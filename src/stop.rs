@@ -27,6 +27,9 @@ pub enum StopCode {
     Diverged = 6,
     /// The requested number of iterations is done.
     Limit = 7,
+    /// A number that the method divides by is zero or not finite, and rounding or the method is the cause:
+    /// neither the matrix nor the preconditioner is at fault.
+    Breakdown = 8,
 }
 
 impl StopCode {
@@ -41,6 +44,7 @@ impl StopCode {
             5 => StopCode::LeastSquares,
             6 => StopCode::Diverged,
             7 => StopCode::Limit,
+            8 => StopCode::Breakdown,
             _ => return None,
         })
     }

@@ -84,7 +84,7 @@ mod tests {
                 let here = [None, Some(reason_there), Some(StopReason::TimeLimit { seconds: 9.0 })];
                 assert_eq!(reason(&device, here[ranks.rank()]), Some(reason_there));
             }
-            for code in (1..8).map(StopCode::from_device) {
+            for code in (1..9).map(StopCode::from_device) {
                 let agreed = stop(&device, Some(Stop::Code(code)));
                 assert!(matches!(agreed, Some(Stop::Code(found)) if found == code));
             }

@@ -74,8 +74,6 @@ names! {
         rho,
         /// The pivot that is not positive.
         pivot,
-        /// 1 if the sign of the pivot is lost in rounding.
-        lost,
         /// 1 if the fault appeared after the iteration had been counted.
         late,
         /// The columns of Q that are not zero.
@@ -106,10 +104,9 @@ fn end_with(state: &mut SlotState, fault: Fault, code: StopCode, late: bool) {
         let (code, pivot) = match fault {
             Fault::NotFinite => (StopCode::NotFinite, 0.0),
             Fault::NotPositive(pivot) => (code, pivot * scale),
-            Fault::Lost => (code, 0.0),
+            Fault::Lost => (StopCode::Breakdown, 0.0),
         };
         state.set(s::pivot, column, pivot);
-        state.set(s::lost, column, f64::from(u8::from(fault == Fault::Lost)));
         state.set(s::late, column, f64::from(u8::from(late)));
         state.done[column] = code as u32;
     }
@@ -154,7 +151,7 @@ impl Recurrence for Block {
     const FACTS: Facts = Facts {
         name: "block cg",
         needs: Needs::DEFINITE,
-        state: 1,
+        state: 2,
         slots: s::COUNT,
         // S and T, X, S and X, Q, T and Q, Q, Q and Q, Q, S and S; with a preconditioner Q
         // again, Z, and Z and Z.
@@ -261,7 +258,7 @@ impl Recurrence for Block {
         let late = value(s::late) > 0.0;
         let iteration = if late { counted } else { counted + 1 };
         Ok(match code {
-            _ if value(s::lost) > 0.0 => StopReason::Breakdown { iteration },
+            StopCode::Breakdown => StopReason::Breakdown { iteration },
             StopCode::IndefiniteMatrix => {
                 StopReason::IndefiniteMatrix { iteration, curvature: value(s::pivot) }
             }

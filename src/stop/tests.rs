@@ -81,9 +81,9 @@ fn windows_are_even_for_a_method_with_two_iterations_per_step() {
 
 #[test]
 fn every_stop_code_is_read_back_and_other_numbers_are_refused() {
-    for code in 0..8 {
+    for code in 0..9 {
         assert_eq!(StopCode::from_code(code).map(|read| read as u32), Some(code));
     }
-    assert_eq!(StopCode::from_code(8), None);
+    assert_eq!(StopCode::from_code(9), None);
     assert_eq!(StopCode::from_code(u32::MAX), None);
 }

@@ -23,6 +23,7 @@ on_each_device! {
     preconditioners_keep_their_effect,
     dependent_right_hand_sides_do_not_make_a_preconditioner_indefinite,
     an_indefinite_matrix_is_detected,
+    a_curvature_that_is_zero_with_rounding_is_a_breakdown,
     an_indefinite_preconditioner_is_detected,
     a_limit_of_iterations_is_kept_exactly,
     a_second_solve_has_the_same_bits,
@@ -249,6 +250,15 @@ fn an_indefinite_matrix_is_detected<D: Host>(_: &D) {
                 other => panic!("{k}: {other}"),
             }
         }
+    }
+}
+
+fn a_curvature_that_is_zero_with_rounding_is_a_breakdown<D: Host>(_: &D) {
+    let ones = [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0)];
+    let matrix = Matrix::from_triplets(2, 2, ones).unwrap();
+    let found = solve::<D>(&matrix, &[vec![1.0, 0.0], vec![0.0, 1.0]]);
+    for outcome in found.outcomes() {
+        assert_eq!(outcome.reason, StopReason::Breakdown { iteration: 1 });
     }
 }
 
