@@ -284,10 +284,10 @@ impl<'a> State<'a> {
         self.scaling &= scale.is_none_or(|scale| (scale - 1.0).abs() > ROUNDING);
         let scale = scale.unwrap_or(1.0);
         let mut left = &mut self.c[..];
-        let mut pieces: Vec<_> =
+        let mut newest: Vec<_> =
             self.parts.iter().map(|state| split_front(&mut left, state.part.rows().len())).collect();
-        device.each_chunk(&mut self.parts, 1, &mut pieces, |_, part, piece| {
-            piece.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
+        device.each_chunk(&mut self.parts, 1, &mut newest, |_, part, rows| {
+            rows.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
         });
         // The sum of x over all vertices is at least this, as vertices of the core send d x
         // along their links.
