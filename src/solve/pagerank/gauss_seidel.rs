@@ -43,7 +43,7 @@ use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, tabulate, zeros};
-use crate::solve::rounding::{Total, sum, sum_in_parts};
+use crate::solve::rounding::{Total, sum, sum_in_chunks};
 pub(crate) use parts::Parts;
 use parts::{Part, REPEATS};
 
@@ -304,7 +304,7 @@ impl<'a> State<'a> {
     fn update_sinks(&mut self) -> f64 {
         let Some((before, mut x)) = self.stranded.take() else { return 0.0 };
         self.compute(before / x.len() as f64, &mut x);
-        let whole: f64 = sum_in_parts(x.len(), |i| x[i]).iter().sum();
+        let whole: f64 = sum_in_chunks(x.len(), |i| x[i]).iter().sum();
         let scale = if whole > 0.0 { 1.0 / whole } else { 1.0 };
         self.c.iter_mut().for_each(|c| *c *= scale);
         let after = scale * sum(self.problem.links.sinks().map(|i| x[i]));
