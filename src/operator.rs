@@ -60,14 +60,14 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 /// A shared linear map of a backend; [`Operator`] binds it to its device.
 pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
-/// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines
+/// Rows whose bounds [`Residuals`] combines for one chunk: few, as a thread of a GPU combines
 /// them one after the other.
-pub(crate) const RESIDUAL_PART: usize = 512;
+pub(crate) const RESIDUAL_CHUNK: usize = 512;
 
 /// Computes residuals of one matrix as its source provides it, on a device, by other code than
 /// that of a backend.
 pub trait Residuals: Send {
-    /// Writes b - A x to `r`, and for each `RESIDUAL_PART` rows the sum of the squares of the bounds on
+    /// Writes b - A x to `r`, and for each `RESIDUAL_CHUNK` rows the sum of the squares of the bounds on
     /// rounding errors, as scale and sum, the largest sum of magnitudes in a row of A, and the largest |r_i /
     /// a_ii| over the rows with a positive diagonal entry. The bits are those of the host's computation.
     fn compute(
