@@ -60,14 +60,14 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 /// A shared linear map of a backend; [`Operator`] binds it to its device.
 pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
-/// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines
+/// Rows whose bounds [`Residuals`] combines for one chunk: few, as a thread of a GPU combines
 /// them one after the other.
-pub(crate) const RESIDUAL_PART: usize = 512;
+pub(crate) const RESIDUAL_CHUNK: usize = 512;
 
 /// Computes residuals of one matrix as its source provides it, on a device, by other code than
 /// that of a backend.
 pub trait Residuals: Send {
-    /// Writes b - A x to `r`, and for each `RESIDUAL_PART` rows the sum of the squares of the bounds on
+    /// Writes b - A x to `r`, and for each `RESIDUAL_CHUNK` rows the sum of the squares of the bounds on
     /// rounding errors, as scale and sum, the largest sum of magnitudes in a row of A, and the largest |r_i /
     /// a_ii| over the rows with a positive diagonal entry. The bits are those of the host's computation.
     fn compute(
@@ -79,11 +79,11 @@ pub trait Residuals: Send {
     ) -> Result<()>;
 }
 
-/// Terms of a sum that are added one after the other; the sums of the parts are added in their order.
-pub(crate) const SUM_PART: usize = 1 << 14;
+/// Terms of a sum that are added one after the other; the sums of these chunks are added in their order.
+pub(crate) const SUM_CHUNK: usize = 1 << 14;
 
-/// The sum of each part of [`SUM_PART`] terms, and the sum of the rounding errors of its additions.
-pub(crate) type PartSums = Vec<[f64; 2]>;
+/// The sum of each chunk of [`SUM_CHUNK`] terms, and the sum of the rounding errors of its additions.
+pub(crate) type ChunkSums = Vec<[f64; 2]>;
 
 /// The map F(x) = d (inflow + kept + spread) + (1 - d) v of PageRank, apart from its links.
 #[derive(Clone, Copy, Debug)]
@@ -112,11 +112,11 @@ pub trait Inflow: Send {
 
     /// Takes the ranks x and the sum of the weights of the links out of each vertex. Returns the sums of x
     /// over the vertices without links, and over all.
-    fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[PartSums; 2]>;
+    fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[ChunkSums; 2]>;
 
     /// Returns the sums of |F(x) - x|, and of the magnitudes of the terms that are rounded, for x of
     /// the last call of `begin`.
-    fn finish(&mut self, map: &RankMap<'_>) -> Result<[PartSums; 2]>;
+    fn finish(&mut self, map: &RankMap<'_>) -> Result<[ChunkSums; 2]>;
 }
 
 /// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the

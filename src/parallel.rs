@@ -19,7 +19,7 @@ const SMALL: usize = 100_000;
 /// Allocations that add up to less than this many bytes are made without reading the available memory.
 const CERTAIN: u64 = 64 << 20;
 /// Pieces of work for each thread, so that a delayed piece does not delay the rest.
-pub(crate) const CHUNKS_PER_THREAD: usize = 8;
+pub(crate) const PIECES_PER_THREAD: usize = 8;
 /// The most threads of rayon's global pool.
 const MOST_IN_POOL: usize = 1024;
 
@@ -181,8 +181,8 @@ const ELEMENTS: usize = 1 << 15;
 /// Returns `f(i)` for each `i` below `n`, in order, computed on the pool.
 pub(crate) fn tabulate<T: Zeroable + Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
     let mut array: Vec<T> = zeros(n)?;
-    run_all(array.chunks_mut(ELEMENTS).enumerate().collect(), |(piece, chunk): (usize, &mut [T])| {
-        chunk.iter_mut().enumerate().for_each(|(i, element)| *element = f(piece * ELEMENTS + i));
+    run_all(array.chunks_mut(ELEMENTS).enumerate().collect(), |(piece, elements): (usize, &mut [T])| {
+        elements.iter_mut().enumerate().for_each(|(i, element)| *element = f(piece * ELEMENTS + i));
     });
     Ok(array)
 }

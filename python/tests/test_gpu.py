@@ -11,6 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import solver
+from places import check_answer, check_chain, check_ranking
 
 with_gpu = pytest.mark.skipif(os.environ.get("SOLVER_REQUIRE_GPU") != "1", reason="needs a GPU, and SOLVER_REQUIRE_GPU=1")
 
@@ -51,7 +52,7 @@ def test_a_matrix_of_torch_is_solved(device, layout):
     answer, info = solver.cg(of_torch, torch.from_numpy(b).to(device), rtol=1e-11, device=device)
     assert info == 0
     assert answer.device == of_torch.device
-    assert np.abs(answer.cpu().numpy() - x).max() <= 1e-9 * np.abs(x).max()
+    check_answer(answer, x)
 
 
 @with_gpu
@@ -66,18 +67,16 @@ def test_a_matrix_of_cupy_is_solved(layout):
     answer, info = solver.cg(of_cupy, cupy.asarray(b), rtol=1e-11, device="cuda")
     assert info == 0
     assert type(answer) is cupy.ndarray
-    assert np.abs(answer.get() - x).max() <= 1e-9 * np.abs(x).max()
+    check_answer(answer, x)
 
 
 @with_gpu
 def test_all_calls_work_on_the_gpu_and_agree_with_the_cpu():
     a = poisson()
     b, x = solution(a)
-    one = solver.Cg(a, device="cuda", rtol=1e-11, M="jacobi").solve(b)
-    assert one.converged and "cpu" not in one.report["device"]
-    assert np.abs(one.x - x).max() <= 1e-9 * np.abs(x).max()
+    check_answer(solver.Cg(a, device="cuda", rtol=1e-11, M="jacobi").solve(b), x, "cuda")
     many = solver.Cg(a, device="cuda", rtol=1e-11).solve(np.column_stack([b, 2 * b]))
-    assert np.abs(many.x[:, 1] - 2 * x).max() <= 2e-9 * np.abs(x).max()
+    check_answer(many.x[:, 1], 2 * x)
     product = solver.Operator(a, device="cuda")
     np.testing.assert_allclose(product @ b, a @ b, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(product @ np.column_stack([b, x]), a @ np.column_stack([b, x]), rtol=1e-12, atol=1e-12)
@@ -94,7 +93,7 @@ def test_a_list_of_gpus_is_a_device_of_a_call(call):
     seen = []
     answer, info = call(a, b, rtol=1e-11, M="jacobi", device="cuda:0,1", callback=lambda x: seen.append(x.shape))
     assert info == 0
-    assert np.abs(answer - x).max() <= 1e-9 * np.abs(x).max()
+    check_answer(answer, x)
     assert seen and set(seen) == {b.shape}
 
 
@@ -118,28 +117,24 @@ def test_a_solve_on_a_list_of_gpus_is_prepared_once():
     prepared = solver.Cg(a, rtol=1e-11, device="cuda:all")
     assert prepared.device.split(" ranks")[0].isdigit() and "each a GPU" in prepared.device
     for _ in range(2):
-        one = prepared.solve(b)
-        assert one.converged and np.abs(one.x - x).max() <= 1e-9 * np.abs(x).max()
-    many = prepared.solve(np.column_stack([b, 2 * b]))
-    assert np.abs(many.x[:, 1] - 2 * x).max() <= 2e-9 * np.abs(x).max()
+        check_answer(prepared.solve(b), x, "cuda:all")
+    check_answer(prepared.solve(np.column_stack([b, 2 * b])), np.column_stack([x, 2 * x]), "cuda:all")
     prepared.update(2 * a)
-    assert np.abs(prepared.solve(b).x - x / 2).max() <= 1e-9 * np.abs(x).max()
+    check_answer(prepared.solve(b), x / 2, "cuda:all")
 
 
 @with_two_gpus
 def test_rankings_run_on_a_list_of_gpus_once_and_prepared():
     graph = solver.generate("rmat:scale=10,factor=8")
     once = solver.pagerank(graph, tol=1e-11, device="cuda:0,1")
-    assert once.converged and "ranks, each a GPU" in once.report["device"]
-    alone = solver.pagerank(graph, tol=1e-11, device="cpu")
-    assert np.abs(once.ranks - alone.ranks).sum() <= once.error_bound + alone.error_bound
+    check_ranking(once, solver.pagerank(graph, tol=1e-11, device="cpu"), "cuda:0,1")
     prepared = solver.PageRank(graph, tol=1e-11, device="cuda:all", columns=2)
     assert "each a GPU" in prepared.device
     jumps = [{3: 1.0}, {17: 1.0}]
     each = prepared.solve_each(jumps)
     for ranks, jump in zip(each, jumps):
         for other in (prepared.solve(personalization=jump), solver.pagerank(graph, personalization=jump, tol=1e-11, device="cpu")):
-            assert np.abs(ranks.ranks - other.ranks).sum() <= ranks.error_bound + other.error_bound + 1e-9
+            check_ranking(ranks, other)
     with pytest.raises(ValueError, match="runs in f64 on the CPU"):
         solver.pagerank(graph, method="gauss-seidel", device="cuda:0,1")
 
@@ -151,11 +146,7 @@ def test_chains_run_on_a_list_of_gpus_once_and_prepared():
         alone = solver.markov(chain, normalize=True, device="cpu")
         prepared = solver.Markov(chain, normalize=True, device="cuda:0,1")
         for found in (solver.markov(chain, normalize=True, device="cuda:all"), prepared.solve(), prepared.solve()):
-            assert found.converged and "ranks, each a GPU" in found.report["device"]
-            assert len(found.classes) == len(alone.classes)
-            for got, expected in zip(found.classes, alone.classes):
-                assert np.array_equal(got.states, expected.states)
-                assert np.abs(got.probabilities - expected.probabilities).sum() < 1e-7
+            check_chain(found, alone, "cuda:all")
 
 
 @with_two_gpus
@@ -167,7 +158,7 @@ def test_a_matrix_and_vectors_on_one_gpu_are_copied_for_several():
     on_gpu = torch.sparse_csr_tensor(*arrays, size=a.shape).to("cuda:0")
     answer, info = solver.cg(on_gpu, torch.from_numpy(b).to("cuda:0"), rtol=1e-11, device="cuda:0,1")
     assert info == 0 and answer.device == on_gpu.device
-    assert np.abs(answer.cpu().numpy() - x).max() <= 1e-9 * np.abs(x).max()
+    check_answer(answer, x)
 
 
 def cases(torch):
@@ -558,7 +549,7 @@ def test_compressed_rows_on_the_gpu_are_used_where_they_lie(name, monkeypatch):
         x, info = solver.minres(rows_of(name, a, index, "float64"), b, rtol=1e-10)
         assert info == 0 and np.linalg.norm(a @ x - b) <= 1e-9 * np.linalg.norm(b)
         on_cpu = solver.Cg(rows_of(name, a, index, "float64"), device="cpu", rtol=1e-10).solve(b)
-        assert np.abs(on_cpu.x - want.x).max() <= 1e-7 * np.abs(want.x).max()
+        check_answer(on_cpu, want.x, within=1e-7)
 
 
 @pytest.mark.parametrize("index", ["int32", "int64"])
@@ -697,7 +688,7 @@ def test_arrays_with_the_interface_of_cuda_are_read_where_they_lie(name, monkeyp
     for device in ("cuda", "cpu"):
         found, info = solver.cg(a, given, rtol=1e-11, device=device)
         assert info == 0 and type(found) is type(given.array)
-        assert np.abs(solver._arrays.on_host(found) - x).max() <= 1e-9 * np.abs(x).max()
+        check_answer(found, x)
 
 
 def test_arrays_that_do_not_fit_are_refused():

@@ -1,6 +1,5 @@
 """pagerank and markov."""
 import pickle
-import threading
 
 import networkx as nx
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import solver
+from places import check_ranking, in_threads
 
 
 @pytest.mark.parametrize("make", [nx.karate_club_graph, lambda: nx.gnp_random_graph(60, 0.1, seed=1, directed=True), nx.les_miserables_graph])
@@ -319,7 +319,7 @@ def test_a_prepared_graph_is_ranked_as_by_pagerank():
     for jumps in ({"Valjean": 2.0, "Javert": 1.0}, None, {"Cosette": 1.0}):
         once, again = solver.pagerank(graph, 0.7, tol=1e-12, personalization=jumps), prepared.solve(personalization=jumps)
         assert type(again) is solver.Ranks and again.converged and list(again.labels) == list(graph.nodes)
-        assert abs(again.ranks - once.ranks).sum() <= again.error_bound + once.error_bound
+        check_ranking(again, once)
     assert prepared.solve(x0=once.to_dict()).converged
     assert prepared.backend in repr(prepared) and prepared.explain()["candidates"] and prepared.labels == list(graph.nodes)
 
@@ -332,7 +332,7 @@ def test_several_personalizations_are_ranked_at_once_as_one_by_one():
     assert len(each) == 5 and each.ranks.shape == (len(graph), 5) and each.converged.all() and each.reason in repr(each)
     for number, one in enumerate(jumps):
         alone = prepared.solve(one)
-        assert abs(each.ranks[:, number] - alone.ranks).sum() <= each.error_bound[number] + alone.error_bound
+        check_ranking(each[number], alone)
         assert each[number].to_dict().keys() == alone.to_dict().keys() and each.report["columns"][number]["converged"]
         assert len(each.history[number]) == each.iterations[number] + 1
     assert [column["personalise"] for column in each.report["columns"]] == list(graph.nodes)[:5] and "column 5: " in str(each)
@@ -359,15 +359,13 @@ def test_a_prepared_chain_is_solved_from_several_starts_and_replaced():
 
 
 def test_one_prepared_graph_serves_many_threads():
-    prepared, wrong = solver.PageRank(LABELLED, tol=1e-12), []
+    prepared = solver.PageRank(LABELLED, tol=1e-12)
     expected = {name: prepared.solve({name: 1.0}).ranks for name in prepared.labels}
 
     def work(name):
-        wrong.extend(name for _ in range(20) if not np.array_equal(prepared.solve({name: 1.0}).ranks, expected[name]))
-    threads = [threading.Thread(target=work, args=(name,)) for name in expected]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert wrong == []
+        for _ in range(20):
+            np.testing.assert_array_equal(prepared.solve({name: 1.0}).ranks, expected[name], name)
+    in_threads(work, expected)
 
 
 @pytest.mark.parametrize("make, words", [

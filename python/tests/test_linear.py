@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 import solver
+from places import check_answer, in_threads
 
 
 @pytest.fixture
@@ -194,16 +195,12 @@ def test_the_report_agrees_with_the_answer(system, tmp_path):
 
 def test_one_prepared_solve_serves_many_threads(system):
     A, b = system
-    prepared, wrong = solver.Cg(A, rtol=1e-10), []
+    prepared = solver.Cg(A, rtol=1e-10)
 
     def work(factor):
         for _ in range(5):
-            if abs(prepared.solve(factor * b).x - factor).max() > 1e-6:
-                wrong.append(factor)
-    threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert wrong == []
+            check_answer(prepared.solve(factor * b), np.full(900, factor), within=2.5e-7)
+    in_threads(work, range(1, 5))
 
 
 def test_other_threads_run_during_a_solve():
@@ -254,7 +251,7 @@ def test_a_callback_that_uses_its_own_solve_gets_an_exception_and_no_deadlock(sy
 
 def test_exceptions_of_one_thread_do_not_reach_another(system):
     A, b = system
-    this, wrong = threading.local(), []
+    this = threading.local()
 
     def call(x):
         if this.fails:
@@ -268,12 +265,8 @@ def test_exceptions_of_one_thread_do_not_reach_another(system):
                 ended_well = prepared.solve(b).converged and not fails
             except KeyError:
                 ended_well = fails
-            if not ended_well:
-                wrong.append(fails)
-    threads = [threading.Thread(target=work, args=(i % 2 == 0,)) for i in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert wrong == []
+            assert ended_well, fails
+    in_threads(work, [True, False, True, False])
 
 
 def test_freeing_a_solve_does_not_wait_with_the_interpreter_for_the_solve_of_another_thread():

@@ -1,11 +1,13 @@
 //! Tables of a record: one value for each combination of two fields.
 
+mod parameters;
+
 use super::cells::{Cell, Pivot};
 use super::quantity::quantity;
 use super::record::{Record, Row};
 use super::remarks::remarks;
 use super::study::{Show, Statistic, Table, Value, What};
-use crate::params;
+use parameters::{VALUES, parameter, ran_on_cores, ratio, threads, workers};
 use std::collections::BTreeMap;
 
 /// Returns whether a pattern matches: alternatives separated by `|`, each possibly with `*` at its end.
@@ -348,30 +350,6 @@ impl Maker<'_> {
 /// Fewer timed products have no median that excludes an outlier: the table says so.
 const ENOUGH: usize = 3;
 
-/// Returns whether the backend runs on no more threads than there are cores, whatever was asked for.
-fn ran_on_cores(row: &Row) -> bool {
-    row.backend.split(':').next() == Some("bsr-split-naive")
-}
-
-/// Values of a block in the block-band study.
-const VALUES: f64 = 25.0;
-
-/// Returns the threads of a block of the kernel, from the name of the backend.
-fn threads(row: &Row) -> Option<f64> {
-    parameter(row, "threads")?.parse().ok()
-}
-
-/// Returns the value of `a/b` or of a number.
-fn ratio(text: &str) -> Option<f64> {
-    let (above, below) = text.split_once('/').unwrap_or((text, "1"));
-    Some(above.parse::<f64>().ok()? / below.parse::<f64>().ok()?)
-}
-
-/// Returns the threads of a block that have a position in a block of the matrix: those of whole teams.
-fn workers(row: &Row) -> Option<f64> {
-    threads(row).map(|threads| threads - threads % VALUES)
-}
-
 /// Returns the name of a value in the tables of a publication's values.
 fn key(value: &Value) -> String {
     match value {
@@ -380,33 +358,12 @@ fn key(value: &Value) -> String {
     }
 }
 
-/// Returns a field of a row, or a parameter in the name of its backend.
-fn parameter(row: &Row, name: &str) -> Option<String> {
-    let parameters = params::split_name(&row.backend).1.unwrap_or_default();
-    let found =
-        params::items(parameters).filter_map(|item| item.split_once('=')).find(|(key, _)| *key == name);
-    found.map(|(_, value)| value.to_owned()).or_else(|| row.field(name))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{matches, pivot, ratio, workers};
+    use super::{matches, pivot};
     use crate::bench::machine::{Machine, Peaks};
     use crate::bench::{Record, Row, Spread, Study};
     use std::path::Path;
-
-    #[test]
-    fn threads_with_work_are_those_of_whole_teams() {
-        let of = |backend: &str| workers(&Row { backend: backend.to_owned(), ..Row::default() });
-        assert_eq!(of("bsr-team:threads=64,over=1"), Some(50.0));
-        assert_eq!(of("bsr-team:over=1,threads=1024"), Some(1000.0));
-        assert_eq!(of("bsr-team"), None);
-    }
-
-    #[test]
-    fn launches_relative_to_what_fits_are_numbers_or_fractions() {
-        assert_eq!([ratio("16"), ratio("1/4"), ratio("all")], [Some(16.0), Some(0.25), None]);
-    }
 
     #[test]
     fn the_share_of_the_peak_and_the_intensity_follow_from_bytes_entries_and_time() {

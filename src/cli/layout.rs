@@ -60,8 +60,8 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let breaks = |(at, found): (usize, &str)| if found == "|" { at + 1 } else { at };
     let ends = line.match_indices(['[', '|']).map(breaks).chain([line.len()]);
     let mut start = 0;
-    let pieces = ends.map(move |end| &line[std::mem::replace(&mut start, end)..end]);
-    Box::new(pieces.flat_map(|piece| WordSeparator::AsciiSpace.find_words(piece)))
+    let parts = ends.map(move |end| &line[std::mem::replace(&mut start, end)..end]);
+    Box::new(parts.flat_map(|part| WordSeparator::AsciiSpace.find_words(part)))
 }
 
 /// Formats labelled lines, with the texts wrapped in a second column.

@@ -54,7 +54,7 @@ impl VectorFile {
     }
 
     /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own
-    /// rows. The file is read in pieces; see `pass_vectors`. A file that can be read only once, such as a
+    /// rows. The file is read in portions; see `pass_vectors`. A file that can be read only once, such as a
     /// pipe, is read as a whole.
     pub(crate) fn check(setting: &'static str, path: &Path, several: bool) -> Result<VectorFile> {
         if !path.is_file() {

@@ -104,7 +104,7 @@ fn count<W: Width, E: Entries>(
     counts: &mut [W],
     mirrored: bool,
 ) -> Result<u64> {
-    let mut batch = Batch::new(|rows: &[u32]| {
+    let mut collected = Collected::new(|rows: &[u32]| {
         for &row in rows {
             let count = &mut counts[row as usize];
             *count = W::of(count.at() + 1);
@@ -112,15 +112,15 @@ fn count<W: Width, E: Entries>(
     });
     let stored = if mirrored {
         entries.places(piece, |row, col| {
-            batch.add(row);
+            collected.add(row);
             if row != col {
-                batch.add(col);
+                collected.add(col);
             }
         })
     } else {
-        entries.rows(piece, |row| batch.add(row))
+        entries.rows(piece, |row| collected.add(row))
     };
-    batch.run();
+    collected.run();
     stored
 }
 
@@ -195,31 +195,31 @@ fn write_entries<W: Width, E: Entries>(
 ) -> Result<u64> {
     if entries.valued() {
         let put = |index: usize, (_, col, value): (u32, u32, f64)| slots.put_valued(index, col, value);
-        let mut batch = Batch::new(placing(cursors, slots, |&(row, ..)| row, put));
+        let mut collected = Collected::new(placing(cursors, slots, |&(row, ..)| row, put));
         let stored = entries.entries(piece, |row, col, value| {
-            batch.add((row, col, value));
+            collected.add((row, col, value));
             if let Some(sign) = mirror
                 && row != col
             {
-                batch.add((col, row, sign * value));
+                collected.add((col, row, sign * value));
             }
         });
-        batch.run();
+        collected.run();
         return stored;
     }
     let put = |index: usize, (_, col): (u32, u32)| slots.put(index, col);
-    let mut batch = Batch::new(placing(cursors, slots, |&(row, _)| row, put));
+    let mut collected = Collected::new(placing(cursors, slots, |&(row, _)| row, put));
     let stored = entries.entries(piece, |row, col, _| {
-        batch.add((row, col));
+        collected.add((row, col));
         if mirror.is_some() && row != col {
-            batch.add((col, row));
+            collected.add((col, row));
         }
     });
-    batch.run();
+    collected.run();
     stored
 }
 
-/// Returns the work on a batch of entries: `put` gets the slot of each.
+/// Returns the work on entries: `put` gets the slot of each.
 #[inline(always)]
 fn placing<T: Copy, W: Width>(
     cursors: &mut [W],
@@ -228,7 +228,7 @@ fn placing<T: Copy, W: Width>(
     put: impl Fn(usize, T),
 ) -> impl FnMut(&[T]) {
     move |entries| {
-        let mut slot_indices = [0; BATCH];
+        let mut slot_indices = [0; AT_ONCE];
         for entry in entries {
             fetch(cursors, row(entry) as usize);
         }
@@ -244,26 +244,26 @@ fn placing<T: Copy, W: Width>(
     }
 }
 
-/// Collects items and processes them in batches. If the items access distant memory, the cache misses
-/// of a batch then overlap.
-struct Batch<T, F> {
-    items: [T; BATCH],
+/// Collects items and processes several at once. If the items access distant memory, their cache misses
+/// then overlap.
+struct Collected<T, F> {
+    items: [T; AT_ONCE],
     waiting: usize,
     work: F,
 }
 
-const BATCH: usize = 64;
+const AT_ONCE: usize = 64;
 
-impl<T: Copy + Default, F: FnMut(&[T])> Batch<T, F> {
-    fn new(work: F) -> Batch<T, F> {
-        Batch { items: [T::default(); BATCH], waiting: 0, work }
+impl<T: Copy + Default, F: FnMut(&[T])> Collected<T, F> {
+    fn new(work: F) -> Collected<T, F> {
+        Collected { items: [T::default(); AT_ONCE], waiting: 0, work }
     }
 
     #[inline(always)]
     fn add(&mut self, item: T) {
         self.items[self.waiting] = item;
         self.waiting += 1;
-        if self.waiting == BATCH {
+        if self.waiting == AT_ONCE {
             self.run();
         }
     }

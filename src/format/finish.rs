@@ -6,7 +6,7 @@
 
 use super::{Csr, Offset, Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
-use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
+use crate::parallel::{PIECES_PER_THREAD, room, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -120,7 +120,7 @@ pub(crate) fn finish<W: Width>(
 /// Cuts the rows into bands with about equally many entries; `starts` holds the first entry of each row.
 fn cut<W: Width>(starts: &[W], total: usize) -> Vec<(usize, usize)> {
     let threads = threads_for(8 * total);
-    let bands = if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD };
+    let bands = if threads == 1 { 1 } else { threads * PIECES_PER_THREAD };
     let mut cuts = vec![(0, 0)];
     for band in 1..bands {
         let target = (total as u128 * band as u128 / bands as u128) as usize;

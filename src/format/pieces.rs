@@ -1,7 +1,7 @@
 //! Partition of work on the arrays of a matrix among threads, and conversions to 32 bits.
 
 use crate::error::{Error, Result};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for, zeros};
+use crate::parallel::{PIECES_PER_THREAD, run_all, threads_for, zeros};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(super) fn pieces_for(bytes: usize) -> usize {
     match threads_for(bytes) {
         1 => 1,
-        threads => threads * CHUNKS_PER_THREAD,
+        threads => threads * PIECES_PER_THREAD,
     }
 }
 

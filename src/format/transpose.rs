@@ -57,9 +57,9 @@ fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
     let mut counted = counted.into_iter().collect::<Result<Vec<_>>>()?.into_iter();
     let Some(mut lengths) = counted.next() else { return zeros(cols) };
     let others: Vec<Vec<u32>> = counted.collect();
-    run_all(lengths.chunks_mut(COLUMNS).enumerate().collect(), |(chunk, lengths): (usize, &mut [u32])| {
+    run_all(lengths.chunks_mut(COLUMNS).enumerate().collect(), |(piece, lengths): (usize, &mut [u32])| {
         for counts in &others {
-            let counts = &counts[chunk * COLUMNS..][..lengths.len()];
+            let counts = &counts[piece * COLUMNS..][..lengths.len()];
             lengths.iter_mut().zip(counts).for_each(|(length, count)| *length += count);
         }
     });

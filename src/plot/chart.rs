@@ -170,8 +170,8 @@ fn lines_of(scene: &mut Scene, chart: &Chart, key: &Key, from: Point, to: Point)
         let point = |position: usize| values[position].map(|value| (across(position), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();
         // Missing measurements interrupt the line.
-        for piece in points.split(|point| chart.x.apart || point.is_none()) {
-            look.draw(scene, piece.iter().flatten().copied().collect());
+        for line in points.split(|point| chart.x.apart || point.is_none()) {
+            look.draw(scene, line.iter().flatten().copied().collect());
         }
         look.marks(scene, &points.into_iter().flatten().collect::<Vec<_>>());
     }

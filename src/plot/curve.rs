@@ -102,14 +102,14 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Returns the pieces of a curve that are drawn again above all other curves. Coinciding runs, such as those
+/// Returns the lines of a curve that are drawn again above all other curves. Coinciding runs, such as those
 /// of two backends, become stripes of all their colours, so that the last one does not hide the rest. A curve
 /// that coincides with no other looks the same. Stripes are numbered by the sum of both coordinates, not
 /// along the curve, so that coinciding curves agree on them.
 pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point>> {
     let number = |sum: f64| (sum / STRIPE).floor();
     let is_own = |number: f64| number.rem_euclid(runs as f64) as usize == run;
-    let mut pieces: Vec<Vec<Point>> = Vec::new();
+    let mut lines: Vec<Vec<Point>> = Vec::new();
     for pair in curve.windows(2) {
         let (a, b) = (pair[0], pair[1]);
         let (from, to) = (a.0 + a.1, b.0 + b.1);
@@ -123,17 +123,15 @@ pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point
                     (a.0 + (b.0 - a.0) * share, a.1 + (b.1 - a.1) * share)
                 };
                 let ends = if from <= to { [at(start), at(end)] } else { [at(end), at(start)] };
-                match pieces.last_mut() {
-                    Some(piece) if piece.last().is_some_and(|&last| near(last, ends[0])) => {
-                        piece.push(ends[1])
-                    }
-                    _ => pieces.push(ends.to_vec()),
+                match lines.last_mut() {
+                    Some(line) if line.last().is_some_and(|&last| near(last, ends[0])) => line.push(ends[1]),
+                    _ => lines.push(ends.to_vec()),
                 }
             }
             stripe += 1.0;
         }
     }
-    pieces
+    lines
 }
 
 fn near(a: Point, b: Point) -> bool {
@@ -163,7 +161,7 @@ mod tests {
         let length = |points: &[Point]| -> f64 {
             points.windows(2).map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1)).sum()
         };
-        let covered: f64 = (0..3).flat_map(|run| stripes(&curve, run, 3)).map(|piece| length(&piece)).sum();
+        let covered: f64 = (0..3).flat_map(|run| stripes(&curve, run, 3)).map(|line| length(&line)).sum();
         assert!((covered - length(&curve)).abs() < 1e-6 * covered);
         assert!(stripes(&curve[..1], 0, 2).is_empty());
     }

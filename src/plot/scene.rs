@@ -139,7 +139,7 @@ impl Scene {
 
     /// Draws a dashed line along points, with dashes of `on` pixels and gaps of `off` pixels.
     pub(crate) fn dashed(&mut self, points: &[Point], colour: Colour, width: f64, (on, off): (f64, f64)) {
-        let mut piece: Vec<Point> = points.first().copied().into_iter().collect();
+        let mut dash: Vec<Point> = points.first().copied().into_iter().collect();
         let (mut drawing, mut left) = (true, on);
         for pair in points.windows(2) {
             let (mut at, to) = (pair[0], pair[1]);
@@ -147,21 +147,21 @@ impl Scene {
                 let rest = (to.0 - at.0).hypot(to.1 - at.1);
                 if rest < left {
                     left -= rest;
-                    piece.push(to);
+                    dash.push(to);
                     break;
                 }
                 at = (at.0 + (to.0 - at.0) * left / rest, at.1 + (to.1 - at.1) * left / rest);
-                piece.push(at);
+                dash.push(at);
                 if drawing {
-                    self.line(std::mem::take(&mut piece), colour, width);
+                    self.line(std::mem::take(&mut dash), colour, width);
                 }
                 drawing = !drawing;
                 left = if drawing { on } else { off };
-                piece = vec![at];
+                dash = vec![at];
             }
         }
         if drawing {
-            self.line(piece, colour, width);
+            self.line(dash, colour, width);
         }
     }
 

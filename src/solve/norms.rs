@@ -41,12 +41,12 @@ pub(super) fn norm(values: &[f64]) -> f64 {
     largest_and_norm(values).1
 }
 
-/// Parts of a long vector that threads process, and the entries from which on a vector is long.
-const PARTS: usize = 128;
+/// Chunks of a long vector that threads process, and the entries from which on a vector is long.
+const CHUNKS: usize = 128;
 const LONG: usize = 1 << 15;
 
 /// Returns the largest magnitude of the values and their Euclidean norm. The squares are added
-/// in order, those of a long vector in each of [`PARTS`] parts, so that the bits do not depend
+/// in order, those of a long vector in each of [`CHUNKS`] chunks, so that the bits do not depend
 /// on the number of threads.
 pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
     let largest = largest_in(values);
@@ -56,9 +56,9 @@ pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
     let sum = if values.len() < LONG {
         sum_of_squares(values, largest)
     } else {
-        let mut sums = [0.0; PARTS];
-        let parts = values.par_chunks(values.len().div_ceil(PARTS));
-        parts.zip(&mut sums).for_each(|(part, sum)| *sum = sum_of_squares(part, largest));
+        let mut sums = [0.0; CHUNKS];
+        let chunks = values.par_chunks(values.len().div_ceil(CHUNKS));
+        chunks.zip(&mut sums).for_each(|(chunk, sum)| *sum = sum_of_squares(chunk, largest));
         sums.iter().sum()
     };
     (largest, largest * sum.sqrt())
@@ -87,12 +87,12 @@ pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
 /// Returns the largest magnitude in an array, or NaN if a value is NaN, several values at a time.
 pub(super) fn largest_in(values: &[f64]) -> f64 {
     if values.len() < LONG {
-        return largest_in_part(values);
+        return largest_in_chunk(values);
     }
-    values.par_chunks(LONG).map(largest_in_part).reduce(|| 0.0, larger)
+    values.par_chunks(LONG).map(largest_in_chunk).reduce(|| 0.0, larger)
 }
 
-fn largest_in_part(values: &[f64]) -> f64 {
+fn largest_in_chunk(values: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (groups, rest) = values.as_chunks::<LANES>();
     let (mut largest, mut nan) = ([0.0; LANES], [false; LANES]);
@@ -118,9 +118,9 @@ mod tests {
                 (0..length).map(|i| ((i * 7919 % 1013) as f64 - 500.0) / 3.0).collect();
             let plain = |values: &[f64]| largest_magnitude(values.iter().copied());
             let largest = plain(&values);
-            let of_part = |part: &[f64]| part.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
-            let part = if length < LONG { LONG } else { length.div_ceil(PARTS) };
-            let squares: f64 = values.chunks(part).map(of_part).sum();
+            let of_chunk = |chunk: &[f64]| chunk.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
+            let chunk = if length < LONG { LONG } else { length.div_ceil(CHUNKS) };
+            let squares: f64 = values.chunks(chunk).map(of_chunk).sum();
             let expected = if length == 0 { 0.0 } else { largest * squares.sqrt() };
             assert_eq!(largest_and_norm(&values), (largest, expected), "{length}");
             for special in [f64::NAN, f64::NEG_INFINITY, -1e300, -0.0] {

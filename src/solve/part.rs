@@ -1,9 +1,9 @@
 //! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and
 //! the entries of other ranks.
 
-use super::rounding::{sum_and_lost, sum_in_parts, sums_in_parts};
+use super::rounding::{sum_and_lost, sum_in_chunks, sums_in_chunks};
 use crate::device::distributed::Halo;
-use crate::operator::PartSums;
+use crate::operator::ChunkSums;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl<'a> Part<'a> {
 
     /// Computes the sum of the terms of all ranks, of which this process has `count`, on all threads.
     pub(crate) fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
-        self.join(sum_in_parts(count, term))
+        self.join(sum_in_chunks(count, term))
     }
 
     /// Computes several sums over all ranks in one pass.
@@ -57,13 +57,13 @@ impl<'a> Part<'a> {
         count: usize,
         terms: impl Fn(usize) -> [f64; N] + Sync,
     ) -> [f64; N] {
-        sums_in_parts(count, terms).map(|sum| self.join(sum))
+        sums_in_chunks(count, terms).map(|sum| self.join(sum))
     }
 
-    /// Adds the sums of the parts of this process, which a device has computed, as
+    /// Adds the sums of the chunks of this process, which a device has computed, as
     /// [`sum_of`](Part::sum_of) does.
-    pub(crate) fn sum_of_parts(self, parts: PartSums) -> f64 {
-        self.join(sum_and_lost(parts.into_iter().flatten()))
+    pub(crate) fn sum_of_chunks(self, chunks: ChunkSums) -> f64 {
+        self.join(sum_and_lost(chunks.into_iter().flatten()))
     }
 
     /// Adds the sum of this process and its rounding errors to those of the other ranks, in

@@ -35,7 +35,7 @@ use super::given::{Product, multiply_or_nan};
 use super::norms::{Norm, joined_norm, larger, largest_in, largest_magnitude, norm};
 use crate::device::Device;
 use crate::format::{Csr, Values};
-use crate::operator::{RESIDUAL_PART, Residuals};
+use crate::operator::{RESIDUAL_CHUNK, Residuals};
 use crate::parallel::run_all;
 
 /// The unit roundoff of f64.
@@ -43,7 +43,7 @@ const U: f64 = f64::EPSILON / 2.0;
 /// An upper bound of the loss of a product below the normal range, or of its rounding error.
 const TINY: f64 = 64.0 * 5e-324;
 /// Rows per task. The sums of the tasks are combined in order, so the bits of norms do not depend on threads.
-const ROWS: usize = RESIDUAL_PART;
+const ROWS: usize = RESIDUAL_CHUNK;
 
 /// Norms of b - A x, with a bound on their rounding error.
 #[derive(Clone, Copy, Debug)]

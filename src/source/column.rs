@@ -3,7 +3,7 @@
 //! vector, and so is one row.
 
 use super::market::{push_value, write_packed};
-use super::pieces::{Pieces, Take};
+use super::passing::{Pass, Take};
 use super::text::{Fault, Text};
 use super::tokens::{ListTokens, Scan, first_lines, is_number};
 use crate::error::Result;
@@ -29,7 +29,7 @@ pub(super) fn read(text: Text) -> Result<Dense> {
     Dense::new(rows, cols, values)
 }
 
-/// Passes the numbers on in pieces. Returns rows and columns.
+/// Passes the numbers on in portions. Returns rows and columns.
 pub(super) fn pass(text: Text, take: Take<'_>) -> Result<(usize, usize)> {
     let (mut first, mut values) = (0, Vec::new());
     let mut pass = |values: &mut Vec<f64>, most: usize| {
@@ -89,12 +89,12 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     }
 }
 
-/// Writes vectors that come in pieces as text, a line for each row, each number with the fewest digits that
+/// Writes vectors that come in portions as text, a line for each row, each number with the fewest digits that
 /// read back to the same bits. A file whose name ends in `.gz` is compressed with gzip.
-pub(super) fn write_vectors(path: &Path, [_, k]: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
+pub(super) fn write_vectors(path: &Path, [_, k]: [usize; 2], pass: &mut Pass<'_>) -> Result<()> {
     write_packed(path, Content::Answer, |out| {
         let mut column = 0;
-        pieces(None, &mut |values| {
+        pass(None, &mut |values| {
             values.chunks(BLOCK).try_for_each(|block| {
                 let mut text = Vec::with_capacity(25 * block.len());
                 for value in block {

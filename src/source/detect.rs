@@ -2,7 +2,7 @@
 //! WebGraph, which cannot be decoded without the `.properties` file next to it.
 
 use super::head::{HEAD, Head, MAX_HEAD};
-use super::pieces::Take;
+use super::passing::Take;
 use super::text::{Text, in_file, without_mark};
 use super::{
     Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
@@ -206,8 +206,8 @@ fn parse_with(path: &Path, bytes: &[u8], array: fn(Text) -> Result<Dense>) -> Re
     })
 }
 
-/// Passes the numbers of dense columns on in pieces; those of several columns in a NumPy array may be NaN or
-/// infinite if `columns` is set. Returns rows and columns.
+/// Passes the numbers of dense columns on in portions; those of several columns in a NumPy array may be NaN
+/// or infinite if `columns` is set. Returns rows and columns.
 pub(super) fn pass_dense(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     mmap::with(path, |bytes| {
         unpacked_vectors(path, bytes, |text| match text {

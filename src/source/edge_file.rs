@@ -1,4 +1,4 @@
-//! Lists and tables of edges between ids that are read in batches, so that a process can pass the edges on
+//! Lists and tables of edges between ids that are read in portions, so that a process can pass the edges on
 //! without having all of them.
 //!
 //! A first reading finds the ids. A file with a fault, or one that may be of another kind, is left to the
@@ -6,7 +6,7 @@
 
 use super::graph::{Edges, Layout, Lines, locate_sum, parse_piece};
 use super::ids::{Collected, Seen};
-use super::market::stream::{BATCH, Entry, EntryFile};
+use super::market::stream::{AT_ONCE, Entry, EntryFile};
 use super::mmap::{self, Version};
 use super::portions::Portions;
 use super::table::{self, Rows};
@@ -297,12 +297,12 @@ impl<'a> EdgeFile<'a> {
         self.seen.as_ref().map(Seen::ids).transpose()
     }
 
-    /// Calls `visit` with the sources and targets of all edges, in batches, until it returns an error.
+    /// Calls `visit` with the sources and targets of all edges, in portions, until it returns an error.
     pub(crate) fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         self.pass(PHASES[1], |ends, _| ends, visit)
     }
 
-    /// Calls `visit` with all edges, in batches, until it returns an error.
+    /// Calls `visit` with all edges, in portions, until it returns an error.
     pub(crate) fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
         let entry =
             |[row, col]: [u32; 2], weight: Option<f64>| Entry { row, col, value: weight.unwrap_or(1.0) };
@@ -343,7 +343,7 @@ impl<'a> EdgeFile<'a> {
         }
     }
 
-    /// Calls `visit` with what `of_edge` makes of the rows and the weight of each edge, in batches.
+    /// Calls `visit` with what `of_edge` makes of the rows and the weight of each edge, in portions.
     fn pass<T: Send>(
         &self,
         phase: &'static str,
@@ -360,15 +360,18 @@ impl<'a> EdgeFile<'a> {
         };
         self.with(|portions| {
             portions.begin(phase);
-            let mut batch = Vec::new();
+            let mut gathered = Vec::new();
             let read_portion = |text: Text<'_>, start| {
                 for made in run_all(pieces(text.bytes, start), |piece| of_piece(text, piece)) {
-                    batch.extend(made.ok_or_else(|| EntryFile::changed(&self.path))?);
+                    gathered.extend(made.ok_or_else(|| EntryFile::changed(&self.path))?);
                 }
-                Ok(if batch.len() >= BATCH { std::mem::take(&mut batch) } else { Vec::new() })
+                Ok(if gathered.len() >= AT_ONCE { std::mem::take(&mut gathered) } else { Vec::new() })
             };
-            portions.each_then(read_portion, |batch| if batch.is_empty() { Ok(()) } else { visit(batch) })?;
-            visit(batch)
+            portions.each_then(
+                read_portion,
+                |entries| if entries.is_empty() { Ok(()) } else { visit(entries) },
+            )?;
+            visit(gathered)
         })
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     }
 }
 
-/// Returns how to read the lines in batches, the number of further lines that the first line announces if it
+/// Returns how to read the lines in portions, the number of further lines that the first line announces if it
 /// may hold sizes, and the fewest lines with which the file is surely no METIS graph. `text` is the complete
 /// text, or the beginning of a compressed one. Returns `None` if the complete text is needed.
 pub(super) fn by_lines(text: Text, packed: bool) -> Result<Option<(Layout, Option<u64>, u64)>> {

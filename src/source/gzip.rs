@@ -119,14 +119,14 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> Error {
     |source| Error::Io { action: ACTION, path: path.to_owned(), source }
 }
 
-/// A slice whose consumption advances a meter, one piece at a time.
+/// A slice whose consumption advances a meter, one portion at a time.
 struct Metered<'a> {
     bytes: &'a [u8],
     meter: Option<&'a Meter>,
 }
 
-/// Maximum number of bytes per piece.
-const PIECE: usize = 1 << 20;
+/// Most bytes of such a portion.
+const METERED: usize = 1 << 20;
 
 impl Read for Metered<'_> {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
@@ -138,7 +138,7 @@ impl Read for Metered<'_> {
 
 impl BufRead for Metered<'_> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        Ok(&self.bytes[..self.bytes.len().min(PIECE)])
+        Ok(&self.bytes[..self.bytes.len().min(METERED)])
     }
 
     fn consume(&mut self, count: usize) {

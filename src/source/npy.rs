@@ -10,7 +10,7 @@ mod numbers;
 
 use super::compressed::Compressed;
 use super::inflate::{Metered, read_all};
-use super::pieces::{Pieces, Take};
+use super::passing::{Pass, Take};
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum bytes of a header in an archive: more than the first version of the format allows.
 const LONGEST_HEADER: u64 = 1 << 17;
 /// Bytes converted at a time; a multiple of the size of every type.
-const PIECE: usize = 1 << 20;
+const PORTION: usize = 1 << 20;
 
 /// An array in memory: the parsed header and the raw bytes.
 pub(super) struct Array<'a> {
@@ -85,14 +85,14 @@ impl<'a> Array<'a> {
         malformed(self.text.path, self.name, expected.into(), found.into())
     }
 
-    /// Iterates over the numbers in pieces, each with the index of its first number, and advances the meter.
-    fn pieces(&self) -> Result<impl Iterator<Item = (usize, Numbers<'a>)>> {
+    /// Iterates over the numbers in portions, each with the index of its first number, advancing the meter.
+    fn portions(&self) -> Result<impl Iterator<Item = (usize, Numbers<'a>)>> {
         let first = Numbers::new(&self.header, &[]);
         let first = first.ok_or_else(|| unreadable(self.text.path, self.name, &self.header))?;
         let (text, width) = (self.text, self.header.width());
-        Ok(self.bytes.chunks(PIECE).enumerate().map(move |(piece, bytes)| {
+        Ok(self.bytes.chunks(PORTION).enumerate().map(move |(portion, bytes)| {
             text.advance(bytes.len());
-            (piece * PIECE / width, first.with(bytes))
+            (portion * PORTION / width, first.with(bytes))
         }))
     }
 
@@ -109,7 +109,7 @@ impl<'a> Array<'a> {
         Ok(values)
     }
 
-    /// Converts the numbers to f64 piece by piece: appends each piece to `values`, and calls `done` with the
+    /// Converts the numbers to f64 in portions: appends each portion to `values`, and calls `done` with the
     /// index of its first number and `values`.
     fn convert(
         &self,
@@ -118,7 +118,7 @@ impl<'a> Array<'a> {
         mut done: impl FnMut(usize, &mut Vec<f64>),
     ) -> Result<()> {
         let mut rounded = None;
-        for (first, numbers) in self.pieces()? {
+        for (first, numbers) in self.portions()? {
             numbers.values(values, any).map_err(|(index, expected, found)| {
                 let name = format!("{}[{}]", self.name, first + index);
                 malformed(self.text.path, &name, expected.to_owned(), found)
@@ -140,7 +140,7 @@ impl<'a> Array<'a> {
         range: RangeInclusive<i128>,
     ) -> Result<Vec<T>> {
         let mut integers = room(self.bytes.len() / self.header.width())?;
-        for (first, numbers) in self.pieces()? {
+        for (first, numbers) in self.portions()? {
             let numbers = numbers.integers();
             let numbers = numbers.ok_or_else(|| self.malformed("integers", self.header.descr.clone()))?;
             for (index, number) in numbers.enumerate() {
@@ -277,7 +277,7 @@ pub(super) fn read_columns(text: Text) -> Result<Dense> {
 }
 
 /// Passes the numbers that [`read_vectors`] returns, or with `columns` those that [`read_columns`] returns,
-/// on in pieces. Returns rows and columns.
+/// on in portions. Returns rows and columns.
 pub(super) fn pass(text: Text, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     let array = Array::parse(text, "the array", text.bytes)?;
     let (rows, cols) = array.rows_and_columns()?;
@@ -313,16 +313,16 @@ pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_numbers(path, &[values.len()], values, None)
 }
 
-/// Writes vectors that come in pieces as an array of f64, of one dimension if there is one vector.
-pub(super) fn write_vectors(path: &Path, shape: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
-    write_pieces(path, if shape[1] == 1 { &shape[..1] } else { &shape }, pieces)
+/// Writes vectors that come in portions as an array of f64, of one dimension if there is one vector.
+pub(super) fn write_vectors(path: &Path, shape: [usize; 2], pass: &mut Pass<'_>) -> Result<()> {
+    write_passed(path, if shape[1] == 1 { &shape[..1] } else { &shape }, pass)
 }
 
-/// Writes numbers that come in pieces, in the order of the array, as an array of f64.
-pub(crate) fn write_pieces(path: &Path, shape: &[usize], pieces: &mut Pieces<'_>) -> Result<()> {
+/// Writes numbers that come in portions, in the order of the array, as an array of f64.
+pub(crate) fn write_passed(path: &Path, shape: &[usize], pass: &mut Pass<'_>) -> Result<()> {
     crate::observe::write_file_with(path, Content::Answer, |file| {
         file.write_all(&header::encode("<f8", shape))?;
-        pieces(None, &mut |values| write_bytes(file, &mut values.iter().map(|v| v.to_le_bytes()), None))
+        pass(None, &mut |values| write_bytes(file, &mut values.iter().map(|v| v.to_le_bytes()), None))
     })
 }
 
@@ -354,17 +354,17 @@ fn write_bytes<const N: usize>(
     meter: Option<&Meter>,
 ) -> std::io::Result<()> {
     /// Bytes per write.
-    const PIECE: usize = 1 << 16;
-    let mut piece = Vec::with_capacity(PIECE);
+    const PORTION: usize = 1 << 16;
+    let mut portion = Vec::with_capacity(PORTION);
     loop {
-        piece.clear();
-        numbers.by_ref().take(PIECE / N).for_each(|number| piece.extend_from_slice(&number));
-        if piece.is_empty() {
+        portion.clear();
+        numbers.by_ref().take(PORTION / N).for_each(|number| portion.extend_from_slice(&number));
+        if portion.is_empty() {
             return Ok(());
         }
-        out.write_all(&piece)?;
+        out.write_all(&portion)?;
         if let Some(meter) = meter {
-            meter.add(piece.len() as u64);
+            meter.add(portion.len() as u64);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Files with vectors in columns: text, a NumPy array, or a Matrix Market file.
 
 use super::detect::{pass_dense, read_columns};
-pub(crate) use super::pieces::Take;
-pub(crate) use super::pieces::{Next, Pieces};
+pub(crate) use super::passing::Take;
+pub(crate) use super::passing::{Next, Pass};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::{HEADER, by_ending};
@@ -25,8 +25,8 @@ const WRITERS: &[(&str, (Write, u64))] = &[
     (".txt.gz", (column::write_vectors, PACKED)),
 ];
 
-/// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
-pub(crate) type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
+/// A function that writes vectors of n rows and k columns, which come in portions, to a file.
+pub(crate) type Write = fn(&Path, [usize; 2], &mut Pass<'_>) -> Result<()>;
 
 /// Returns the function that writes vectors to a file with the extension of `path`.
 pub(crate) fn writer(path: &Path) -> Result<Write> {
@@ -69,9 +69,9 @@ pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result
 /// Rows of which a column is copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// Passes the numbers of a file on in pieces. They are those of [`read_vector`], or with `columns` those of
-/// [`read_vectors`]. Returns rows and columns. Only a piece of the numbers is in memory, except for symmetric
-/// arrays and the coordinate format of Matrix Market; a compressed file is decompressed in memory.
+/// Passes the numbers of a file on in portions. They are those of [`read_vector`], or with `columns` those of
+/// [`read_vectors`]. Returns rows and columns. Only a portion of the numbers is in memory, except for
+/// symmetric arrays and the coordinate format of Matrix Market; a compressed file is decompressed in memory.
 pub(crate) fn pass_vectors(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     let _span = profile::begin(Phase::Read);
     let (rows, cols) = pass_dense(path, columns, take)?;

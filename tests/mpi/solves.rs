@@ -141,7 +141,7 @@ fn a_system_larger_than_the_memory_of_a_rank_is_solved_by_several() {
 }
 
 #[test]
-fn a_file_larger_than_the_memory_of_a_rank_is_read_by_rows_or_in_batches() {
+fn a_file_larger_than_the_memory_of_a_rank_is_read_by_rows_or_in_portions() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["grid.slv", "grid.mtx"] {
         let file = folder.path().join(name);

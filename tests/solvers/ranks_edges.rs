@@ -1,4 +1,4 @@
-//! Lists and tables of edges that the first rank reads in batches: the graphs of files that
+//! Lists and tables of edges that the first rank reads in portions: the graphs of files that
 //! one process reads at once.
 
 use crate::common::places::check_outcomes;
@@ -32,7 +32,7 @@ fn rows_of(links: &solver::format::Csr) -> Vec<Row> {
     (0..links.rows()).map(row).collect()
 }
 
-/// Checks that ranks read the graph of one process in batches, with its names and notes.
+/// Checks that ranks read the graph of one process in portions, with its names and notes.
 fn check(what: &str, path: &Path) {
     let whole = Matrix::open_graph(path).unwrap();
     for size in 1..=4 {
@@ -84,7 +84,7 @@ fn random(
 }
 
 #[test]
-fn lists_and_tables_of_ids_that_arrive_in_batches_are_the_graphs_of_files_that_are_read_at_once() {
+fn lists_and_tables_of_ids_that_arrive_in_portions_are_the_graphs_of_files_that_are_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     for (what, text) in [
         ("a triangle", "0 1\n1 2\n2 0\n"),

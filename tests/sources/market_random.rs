@@ -36,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// Generates a text of several chunks, with comments and with duplicates whose sums depend on their order.
+/// Generates a text of several pieces, with comments and with duplicates whose sums depend on their order.
 fn long_text(banner: &str, sorted: bool) -> String {
     let (rows, count) = (3000, 60_000);
     let mut numbers = Numbers(7);
@@ -77,7 +77,7 @@ fn the_matrix_does_not_depend_on_the_number_of_threads() {
     for banner in ["real general", "real symmetric", "pattern general", "pattern symmetric"] {
         for sorted in [false, true] {
             let text = long_text(banner, sorted);
-            assert!(text.len() > 400_000, "long enough for several chunks");
+            assert!(text.len() > 400_000, "long enough for several pieces");
             let one = with_threads(1, || parse_str(&text)).unwrap();
             for threads in [2, 3, 8] {
                 let several = with_threads(threads, || parse_str(&text)).unwrap();

@@ -25,7 +25,7 @@ use crate::format::narrow::narrowest;
 use crate::format::stats::{Block, Blocks};
 use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::operator::Cost;
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::parallel::{PIECES_PER_THREAD, run_all, split_front, threads_for, zeros};
 use crate::params::Params;
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
@@ -73,7 +73,7 @@ const STORED: u32 = u32::MAX;
 fn mirrors(bsr: &Bsr) -> Result<Vec<u32>> {
     let (rows, offsets) = (bsr.block_rows(), bsr.block_offsets());
     let mut mirrors = zeros::<u32>(bsr.blocks())?;
-    let pieces = threads_for(mirrors.len()) * CHUNKS_PER_THREAD;
+    let pieces = threads_for(mirrors.len()) * PIECES_PER_THREAD;
     let (mut rest, mut tasks) = (&mut mirrors[..], Vec::new());
     for piece in 0..pieces {
         let rows = rows * piece / pieces..rows * (piece + 1) / pieces;

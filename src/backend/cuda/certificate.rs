@@ -10,7 +10,7 @@ use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::parameters::Parameter;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{Inflow, PartSums, RankMap, SUM_PART};
+use crate::operator::{ChunkSums, Inflow, RankMap, SUM_CHUNK};
 use std::sync::Arc;
 
 const CERTIFICATE: &str = include_str!("../../../kernels/certificate.cu");
@@ -58,7 +58,7 @@ impl Step {
         };
         let of_all = vec![vector("x"), vector("out"), Parameter::value::<u64>("count")];
         let body = CERTIFICATE.to_owned();
-        let defines = vec![("STEP", (self as u32).to_string()), ("PART", SUM_PART.to_string())];
+        let defines = vec![("STEP", (self as u32).to_string()), ("PART", SUM_CHUNK.to_string())];
         let parameters = [of_all, parameters].concat();
         KernelSource { name: name.to_owned(), body, parameters, defines, k: 1, block: BLOCK }
     }
@@ -97,7 +97,7 @@ pub(super) struct OnDevice {
     whole: Option<Whole>,
 }
 
-/// The ranks, the sum of the weights of the links out of each vertex, and the sums of parts.
+/// The ranks, the sum of the weights of the links out of each vertex, and the sums of chunks.
 struct Whole {
     x: CudaArray<f64>,
     out: CudaArray<f64>,
@@ -126,7 +126,7 @@ impl OnDevice {
 impl Whole {
     fn new(device: &Cuda, out: &[f64]) -> Result<Whole> {
         let count = out.len();
-        let parts = device.allocate(WHAT, 4 * count.div_ceil(SUM_PART))?;
+        let parts = device.allocate(WHAT, 4 * count.div_ceil(SUM_CHUNK))?;
         Ok(Whole { x: device.allocate(WHAT, count)?, out: device.allocate_from(WHAT, out)?, parts })
     }
 
@@ -147,7 +147,7 @@ impl Whole {
         arguments.launch(&kernel, blocks as u32)
     }
 
-    fn sums(&self) -> Result<[PartSums; 2]> {
+    fn sums(&self) -> Result<[ChunkSums; 2]> {
         let parts = self.parts.to_host()?;
         let of = |sum: usize| parts.chunks_exact(4).map(|part| [part[2 * sum], part[2 * sum + 1]]).collect();
         Ok([of(0), of(1)])
@@ -161,7 +161,7 @@ impl Inflow for OnDevice {
         self.inflow.copy_out(inflow)
     }
 
-    fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[PartSums; 2]> {
+    fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[ChunkSums; 2]> {
         let count = x.len();
         let whole = match &mut self.whole {
             Some(whole) => whole,
@@ -172,7 +172,7 @@ impl Inflow for OnDevice {
         whole.launch(&self.device, Step::Contribute, count.div_ceil(BLOCK as usize), |arguments| {
             arguments.scratch("contributions", contributions);
         })?;
-        whole.launch(&self.device, Step::Before, count.div_ceil(SUM_PART), |arguments| {
+        whole.launch(&self.device, Step::Before, count.div_ceil(SUM_CHUNK), |arguments| {
             arguments.scratch("parts", &whole.parts);
         })?;
         let sums = whole.sums()?;
@@ -180,11 +180,11 @@ impl Inflow for OnDevice {
         Ok(sums)
     }
 
-    fn finish(&mut self, map: &RankMap<'_>) -> Result<[PartSums; 2]> {
+    fn finish(&mut self, map: &RankMap<'_>) -> Result<[ChunkSums; 2]> {
         let Some(whole) = &self.whole else { unreachable!("`begin` comes before `finish`") };
         // A kernel takes an array for v even if it is not given.
         let teleport = self.device.allocate_from(WHAT, map.teleport.unwrap_or(&[map.even]))?;
-        whole.launch(&self.device, Step::After, whole.x.len().div_ceil(SUM_PART), |arguments| {
+        whole.launch(&self.device, Step::After, whole.x.len().div_ceil(SUM_CHUNK), |arguments| {
             arguments.scratch("parts", &whole.parts);
             arguments.scratch("inflow", &self.inflow);
             arguments.scratch("teleport", &teleport);

@@ -9,7 +9,7 @@ use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::parameters::Parameter;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{RESIDUAL_PART, Residuals};
+use crate::operator::{RESIDUAL_CHUNK, Residuals};
 use std::sync::Arc;
 
 const WHAT: &str = "the vectors of a residual";
@@ -39,7 +39,7 @@ impl Step {
         if !matches!(self, Step::Parts) {
             parameters.push(Parameter::value::<u64>("below"));
         }
-        let defines = vec![("STEP", step.to_string()), ("PART", RESIDUAL_PART.to_string())];
+        let defines = vec![("STEP", step.to_string()), ("PART", RESIDUAL_CHUNK.to_string())];
         Reader { name, text: include_str!("../../../kernels/residual.cu"), parameters, defines }
     }
 }
@@ -92,7 +92,7 @@ impl OnDevice {
             errors: vector(rows)?,
             sums: vector(rows)?,
             quotients: vector(rows)?,
-            parts: vector(4 * rows.div_ceil(RESIDUAL_PART))?,
+            parts: vector(4 * rows.div_ceil(RESIDUAL_CHUNK))?,
         })
     }
 }

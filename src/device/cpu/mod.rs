@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 /// Rows in a chunk, the unit of work and of summation.
 pub(crate) const CHUNK: usize = 512;
-/// Elements that a thread clears or copies as one piece.
+/// Elements that a thread clears or copies as one chunk.
 const COPIED: usize = 64 * CHUNK;
 /// The fewest chunks for each thread at which threads take chunks from each other. In a pass that takes 10 us
 /// in all, such as one of 64 chunks, taking them costs a tenth of the time.
@@ -118,35 +118,35 @@ impl CpuSlots {
     }
 }
 
-/// An array split into pieces, each for one thread.
-struct Pieces<'a, A> {
+/// An array split into chunks, each for one thread.
+struct Chunks<'a, A> {
     start: *mut A,
     total: usize,
     length: usize,
     array: PhantomData<&'a mut [A]>,
 }
 
-// SAFETY: threads take pieces that do not overlap.
-unsafe impl<A: Send> Sync for Pieces<'_, A> {}
+// SAFETY: threads take chunks that do not overlap.
+unsafe impl<A: Send> Sync for Chunks<'_, A> {}
 
-impl<'a, A> Pieces<'a, A> {
-    fn new(array: &'a mut [A], length: usize) -> Pieces<'a, A> {
-        Pieces { start: array.as_mut_ptr(), total: array.len(), length, array: PhantomData }
+impl<'a, A> Chunks<'a, A> {
+    fn new(array: &'a mut [A], length: usize) -> Chunks<'a, A> {
+        Chunks { start: array.as_mut_ptr(), total: array.len(), length, array: PhantomData }
     }
 
     fn count(&self) -> usize {
         self.total.div_ceil(self.length)
     }
 
-    /// Returns the piece with this number.
+    /// Returns the chunk with this number.
     ///
     /// # Safety
     /// No number is passed twice.
     #[allow(clippy::mut_from_ref)]
-    unsafe fn piece(&self, number: usize) -> &mut [A] {
+    unsafe fn chunk(&self, number: usize) -> &mut [A] {
         let from = number * self.length;
-        assert!(from < self.total, "the number of a piece is below the number of pieces");
-        // SAFETY: the piece lies inside the array, which is borrowed; no other piece overlaps it.
+        assert!(from < self.total, "the number of a chunk is below the number of chunks");
+        // SAFETY: the chunk lies inside the array, which is borrowed; no other chunk overlaps it.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), self.length.min(self.total - from)) }
     }
 }
@@ -190,10 +190,10 @@ impl Cpu {
 
     /// Calls `work(number, chunk)` once for each chunk of `length` elements.
     fn chunks_of<A: Send>(&self, data: &mut [A], length: usize, work: impl Fn(usize, &mut [A]) + Sync) {
-        let pieces = Pieces::new(data, length);
-        self.for_each_chunk(pieces.count(), None, |number| {
+        let chunks = Chunks::new(data, length);
+        self.for_each_chunk(chunks.count(), None, |number| {
             // SAFETY: each number is passed once.
-            work(number, unsafe { pieces.piece(number) });
+            work(number, unsafe { chunks.chunk(number) });
         });
     }
 
@@ -293,10 +293,10 @@ impl Device for Cpu {
         parts: &mut [B],
         work: impl Fn(usize, &mut [A], &mut B) + Sync,
     ) {
-        let parts = Pieces::new(parts, 1);
+        let parts = Chunks::new(parts, 1);
         self.chunks_of(data, length, |number, chunk| {
             // SAFETY: each number is passed once.
-            let part = unsafe { parts.piece(number) };
+            let part = unsafe { parts.chunk(number) };
             work(number, chunk, &mut part[0]);
         });
     }

@@ -18,7 +18,7 @@ pub struct CudaArray<T> {
     elements: PhantomData<T>,
 }
 
-/// A piece of GPU memory.
+/// An array in GPU memory.
 pub(super) struct Memory {
     bytes: ManuallyDrop<CudaSlice<u8>>,
     gpu: Cuda,

@@ -189,7 +189,7 @@ impl Drop for Staging {
 }
 
 impl Cuda {
-    /// Makes page-locked buffers of the pages, and allocates a first piece of device memory: both take longer
+    /// Makes page-locked buffers of the pages, and allocates a first array: both take longer
     /// than the copies of most solves.
     pub(crate) fn warm_up(&self, pages: Pages) -> Result<()> {
         bind(&self.0.context)?;

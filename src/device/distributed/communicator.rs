@@ -246,9 +246,9 @@ impl Ranks {
         Ok(Some(all))
     }
 
-    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most
-    /// `most` elements. The first rank has no more than a piece of the other lists.
-    pub(crate) fn collect_in_pieces<T: Pod + Zeroable>(
+    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in portions of at
+    /// most `most` elements. The first rank has no more than a portion of the other lists.
+    pub(crate) fn collect_in_portions<T: Pod + Zeroable>(
         &self,
         mine: &[T],
         most: usize,
@@ -258,17 +258,17 @@ impl Ranks {
         let longest = lengths[1..].iter().max().map_or(0, |length| (*length as usize).min(most));
         let mut buffer: Vec<T> = self.agreed(zeros(if self.is_first() { longest } else { 0 }))?;
         if !self.is_first() {
-            mine.chunks(most).for_each(|piece| self.exchange(&[(0, piece)], Vec::new(), &mut || ()));
+            mine.chunks(most).for_each(|portion| self.exchange(&[(0, portion)], Vec::new(), &mut || ()));
             return Ok(());
         }
         mine.chunks(most).for_each(&mut take);
         for (rank, length) in lengths.into_iter().enumerate().skip(1) {
             let mut left = length as usize;
             while left > 0 {
-                let piece = &mut buffer[..left.min(most)];
-                self.exchange(&[], vec![(rank, &mut *piece)], &mut || ());
-                take(piece);
-                left -= piece.len();
+                let portion = &mut buffer[..left.min(most)];
+                self.exchange(&[], vec![(rank, &mut *portion)], &mut || ());
+                take(portion);
+                left -= portion.len();
             }
         }
         Ok(())

@@ -197,14 +197,14 @@ impl Communicator for Mpi {
             let start = || {
                 for (rank, buffer) in received {
                     let process = world.process_at_rank(*rank as i32);
-                    for piece in buffer.chunks_mut(MOST) {
-                        requests.add(process.immediate_receive_into(scope, piece));
+                    for portion in buffer.chunks_mut(MOST) {
+                        requests.add(process.immediate_receive_into(scope, portion));
                     }
                 }
                 for (rank, message) in sent {
                     let process = world.process_at_rank(*rank as i32);
-                    for piece in message.chunks(MOST) {
-                        requests.add(process.immediate_send(scope, piece));
+                    for portion in message.chunks(MOST) {
+                        requests.add(process.immediate_send(scope, portion));
                     }
                 }
             };

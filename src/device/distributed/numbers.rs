@@ -74,34 +74,34 @@ impl RowNumbers {
         ranks.agreed(all.transpose())
     }
 
-    /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in pieces of about 8
-    /// MiB. The first rank has no more than a piece of the rows of other ranks. All ranks call this together.
-    pub(crate) fn collect_in_pieces<T: Pod>(
+    /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in portions of about 8
+    /// MiB. The first rank has at most a portion of the rows of other ranks. All ranks call this together.
+    pub(crate) fn collect_in_portions<T: Pod>(
         &self,
         ranks: &Ranks,
         mine: &[T],
         mut take: impl FnMut(&[T]),
     ) -> Result<()> {
         let RowNumbers::Listed(listed) = self else {
-            return ranks.collect_in_pieces(mine, PIECE / size_of::<T>(), take);
+            return ranks.collect_in_portions(mine, PORTION / size_of::<T>(), take);
         };
         // A rank without rows does not know the number of columns.
         let k = ranks.fold((mine.len() / listed.len().max(1)) as f64, f64::max) as usize;
         let total = ranks.total(listed.len() as u64) as usize;
-        let rows = (PIECE / (k.max(1) * size_of::<T>())).max(1);
+        let rows = (PORTION / (k.max(1) * size_of::<T>())).max(1);
         let place = |number: usize| listed.partition_point(|listed| (*listed as usize) < number);
         for first in (0..total).step_by(rows) {
             let within = place(first)..place(first + rows);
             let numbers = ranks.collect(&listed[within.clone()])?;
             let given = ranks.collect(&mine[within.start * k..within.end * k])?;
-            let piece = numbers.zip(given).map(|(mut numbers, given)| {
+            let portion = numbers.zip(given).map(|(mut numbers, given)| {
                 numbers.iter_mut().for_each(|number| *number -= first as u32);
-                let mut piece = zeros(given.len())?;
-                put_all(&given, &numbers, &mut piece, k);
-                Ok(piece)
+                let mut portion = zeros(given.len())?;
+                put_all(&given, &numbers, &mut portion, k);
+                Ok(portion)
             });
-            if let Some(piece) = ranks.agreed(piece.transpose())? {
-                take(&piece);
+            if let Some(portion) = ranks.agreed(portion.transpose())? {
+                take(&portion);
             }
         }
         Ok(())
@@ -148,7 +148,7 @@ impl RowNumbers {
 }
 
 /// Bytes of the rows of other ranks that the first rank has at once.
-const PIECE: usize = 8 << 20;
+const PORTION: usize = 8 << 20;
 
 /// Returns these rows of an array of `k` columns.
 fn picked<T: Copy>(all: &[T], numbers: &[u32], k: usize) -> Vec<T> {
@@ -188,9 +188,9 @@ mod tests {
             let mut kept = vec![-1.0; mine.len()];
             (0..14).step_by(3).for_each(|at| numbers.keep(at, &all[at..14.min(at + 3)], &mut kept, 2));
             assert_eq!(kept, mine);
-            let mut pieces = Vec::new();
-            numbers.collect_in_pieces(ranks, &mine, |piece| pieces.extend_from_slice(piece))?;
-            assert_eq!(pieces, if ranks.is_first() { &all[..] } else { &[] });
+            let mut portions = Vec::new();
+            numbers.collect_in_portions(ranks, &mine, |portion| portions.extend_from_slice(portion))?;
+            assert_eq!(portions, if ranks.is_first() { &all[..] } else { &[] });
             numbers.collect(ranks, &mine)
         });
         let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn long_vectors_come_in_pieces_of_bounded_size_and_in_order() {
+    fn long_vectors_come_in_portions_of_bounded_size_and_in_order() {
         // Three ranks with 0, 2 and 1 million numbers, of 24 MB; the rows of two ranks
         // alternate if they are listed.
         let rows = [0, 2_000_000, 1_000_000];
@@ -211,9 +211,9 @@ mod tests {
             for numbers in [RowNumbers::Listed(listed.collect()), RowNumbers::From(first)] {
                 let mine: Vec<f64> = numbers.all(rows[rank]).map(|row| row as f64).collect();
                 let mut next = 0.0;
-                numbers.collect_in_pieces(ranks, &mine, |piece| {
-                    lengths.push(piece.len());
-                    piece.iter().for_each(|number| {
+                numbers.collect_in_portions(ranks, &mine, |portion| {
+                    lengths.push(portion.len());
+                    portion.iter().for_each(|number| {
                         assert_eq!(*number, next);
                         next += 1.0;
                     });
@@ -224,7 +224,7 @@ mod tests {
         });
         let lengths = found.into_iter().next().unwrap().unwrap();
         assert!(
-            lengths.len() > 5 && lengths.iter().all(|length| length * size_of::<f64>() <= PIECE),
+            lengths.len() > 5 && lengths.iter().all(|length| length * size_of::<f64>() <= PORTION),
             "{lengths:?}"
         );
     }

@@ -81,7 +81,7 @@ impl RanksEach {
         let writer = files::writer(path)?;
         let Some(first) = self.columns.first() else {
             return match writer {
-                Writer::Array => npy::write_pieces(path, &[0, 0], &mut |_, next| next(&[])),
+                Writer::Array => npy::write_passed(path, &[0, 0], &mut |_, next| next(&[])),
                 Writer::ByRank(write, _) => write(path, &[], &Names::on_first_rank(0)),
             };
         };

@@ -180,10 +180,10 @@ impl Ranks {
     /// ranks, the first rank writes those of all ranks.
     pub(super) fn write_array(&self, path: &Path, rows: &[f64], k: usize, shape: &[usize]) -> Result<()> {
         match &self.of_rank {
-            None => npy::write_pieces(path, shape, &mut |_, next| next(rows)),
+            None => npy::write_passed(path, shape, &mut |_, next| next(rows)),
             Some(OtherVertices { ranks, rows: own, .. }) => {
                 let numbers = RowNumbers::From(own.start);
-                write_on_first(ranks, &numbers, (rows, k), |pieces| npy::write_pieces(path, shape, pieces))
+                write_on_first(ranks, &numbers, (rows, k), |pass| npy::write_passed(path, shape, pass))
             }
         }
     }

@@ -7,17 +7,17 @@ use crate::format::{Csr, partition};
 use crate::source::{self, generate::Mesh};
 use std::ffi::OsStr;
 
-/// Rows whose entries are counted together.
-const CHUNK: usize = 4096;
+/// Rows between two counts of entries.
+const STEP: usize = 4096;
 /// Rows from which the block size of a preconditioner follows.
 const SAMPLE: usize = 16_384;
 
-/// Returns the number of entries before each chunk of rows, and that of all rows. Each rank counts a part.
-fn entries_before_chunks(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
-    let chunks = mesh.rows().div_ceil(CHUNK);
-    let part = |rank: usize| chunks * rank / ranks.size();
-    let rows = |chunk: usize| chunk * CHUNK..((chunk + 1) * CHUNK).min(mesh.rows());
-    let count = |chunk: usize| rows(chunk).map(|row| mesh.entries(row) as u64).sum();
+/// Returns the number of entries before every [`STEP`] rows, and that of all rows. Each rank counts a part.
+fn entries_before_steps(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
+    let steps = mesh.rows().div_ceil(STEP);
+    let part = |rank: usize| steps * rank / ranks.size();
+    let rows = |step: usize| step * STEP..((step + 1) * STEP).min(mesh.rows());
+    let count = |step: usize| rows(step).map(|row| mesh.entries(row) as u64).sum();
     let mine: Vec<u64> = (part(ranks.rank())..part(ranks.rank() + 1)).map(count).collect();
     let all = ranks.lists_of_all(&mine)?;
     let mut before = vec![0];
@@ -43,11 +43,11 @@ impl RankMatrix {
         let precond = purpose.precond.settle_for(&sample, purpose.method.needs().linear_m);
         drop(sample);
         let together = common_multiple(precond.together().max(1), mesh.unknowns());
-        let before = entries_before_chunks(ranks, &mesh)?;
+        let before = entries_before_steps(ranks, &mesh)?;
         let entries = |row: usize| {
-            let chunk = row / CHUNK;
-            let rest: usize = (chunk * CHUNK..row).map(|row| mesh.entries(row)).sum();
-            before[chunk] as usize + rest
+            let step = row / STEP;
+            let rest: usize = (step * STEP..row).map(|row| mesh.entries(row)).sum();
+            before[step] as usize + rest
         };
         let starts = partition::cut((mesh.rows(), partition::ROW), entries, ranks.size(), together);
         let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);

@@ -1,13 +1,13 @@
 //! Files of vectors of which each rank has its rows.
 //!
-//! The first rank receives the rows in pieces and writes them. Before each pass over the rows it tells
+//! The first rank receives the rows in portions and writes them. Before each pass over the rows it tells
 //! the other ranks which numbers it needs next, because the format of the file decides that: all of
 //! them, or those of one column.
 
 use super::RankMatrix;
 use crate::device::{Ranks, RowNumbers};
 use crate::error::{Error, Result};
-use crate::source::vector::{Next, Pieces, writer};
+use crate::source::vector::{Next, Pass, writer};
 use std::io;
 use std::path::Path;
 
@@ -29,11 +29,11 @@ impl Rows<'_> {
         let order = self.ranks.list_of_first(vec![order])?[0];
         match order {
             DONE => return Ok(false),
-            ALL => self.numbers.collect_in_pieces(self.ranks, self.mine, take)?,
+            ALL => self.numbers.collect_in_portions(self.ranks, self.mine, take)?,
             _ => {
                 let column = self.mine.iter().skip(order as usize - 2).step_by(self.k);
                 let column: Vec<f64> = column.copied().collect();
-                self.numbers.collect_in_pieces(self.ranks, &column, take)?;
+                self.numbers.collect_in_portions(self.ranks, &column, take)?;
             }
         }
         Ok(true)
@@ -41,11 +41,11 @@ impl Rows<'_> {
 
     /// Passes numbers to `next` on the first rank. After an error it takes the rest without passing it on.
     /// The outer error is one of the ranks, which all of them have.
-    fn pieces(&self, column: Option<usize>, next: Next<'_>) -> Result<io::Result<()>> {
+    fn pass_on(&self, column: Option<usize>, next: Next<'_>) -> Result<io::Result<()>> {
         let mut written = Ok(());
-        self.pass(column.map_or(ALL, |column| column as u64 + 2), |piece| {
+        self.pass(column.map_or(ALL, |column| column as u64 + 2), |portion| {
             if written.is_ok() {
-                written = next(piece);
+                written = next(portion);
             }
         })?;
         Ok(written)
@@ -58,7 +58,7 @@ pub(in crate::engine) fn write_on_first(
     ranks: &Ranks,
     numbers: &RowNumbers,
     (mine, k): (&[f64], usize),
-    write: impl FnOnce(&mut Pieces<'_>) -> Result<()>,
+    write: impl FnOnce(&mut Pass<'_>) -> Result<()>,
 ) -> Result<()> {
     let rows = Rows { ranks, numbers, mine, k };
     if !ranks.is_first() {
@@ -67,7 +67,7 @@ pub(in crate::engine) fn write_on_first(
     }
     let mut failed: Option<Error> = None;
     let written = write(&mut |column, next| {
-        rows.pieces(column, next).unwrap_or_else(|error| {
+        rows.pass_on(column, next).unwrap_or_else(|error| {
             let message = error.to_string();
             failed = Some(error);
             Err(io::Error::other(message))
@@ -84,12 +84,12 @@ impl RankMatrix {
     /// Writes vectors of `columns` columns, of which each rank passes its rows, in the order of the matrix as
     /// given and in the format that the extension selects; see
     /// [`write_vectors`](crate::source::write_vectors). All ranks call this together, and the first writes
-    /// the file. It has no more than a piece of the rows of other ranks.
+    /// the file. It has no more than a portion of the rows of other ranks.
     pub(crate) fn write_vectors(&self, path: &Path, rows: &[f64], columns: usize) -> Result<()> {
         let (ranks, numbers) = (self.ranks(), self.rows.numbers());
         let write = ranks.agreed(writer(path))?;
-        write_on_first(ranks, numbers, (rows, columns), |pieces| {
-            write(path, [self.total_rows(), columns], pieces)
+        write_on_first(ranks, numbers, (rows, columns), |pass| {
+            write(path, [self.total_rows(), columns], pass)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Matrices and graphs in text files, which the first rank reads in batches and sends to the ranks that have
+//! Matrices and graphs in text files, which the first rank reads in portions and sends to the ranks that have
 //! their rows. So no rank has the whole matrix.
 //!
 //! A matrix is read twice, and a list of edges three times. First, each rank counts the entries of an equal
@@ -22,8 +22,8 @@ use std::sync::mpsc::sync_channel;
 use std::{io, thread};
 
 /// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in
-/// batches. `order` has the name of the method, which needs a square matrix, and the treatment of duplicates.
-/// All ranks call this together.
+/// portions. `order` has the name of the method, which needs a square matrix, and the treatment of
+/// duplicates. All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
     source: &RankSource<'_>,
@@ -269,14 +269,14 @@ impl Rows {
     }
 }
 
-/// Takes a batch of entries.
+/// Takes a portion of the entries.
 type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + 'a;
 
-/// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A
-/// thread of the first rank reads the next batch meanwhile. Returns the result of `read` on the first rank.
+/// Calls `round` on all ranks with each portion that the first rank reads; the other ranks get empty ones. A
+/// thread of the first rank reads the next portion meanwhile. Returns the result of `read` on the first rank.
 ///
 /// If reading fails, all ranks return an error. `round` must fail on all ranks together, as [`Ranks::swap`]
-/// does: a rank that went on alone would wait for the others. The thread that reads ends with the next batch.
+/// does: a rank that went on alone would wait for the others. The reading thread ends with the next portion.
 fn rounds<T: Send, R: Send>(
     ranks: &Ranks,
     read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<R> + Send>,
@@ -291,9 +291,9 @@ fn rounds<T: Send, R: Send>(
     };
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        // Once a rank has failed, no batch is received, and the error of a send is discarded.
+        // Once a rank has failed, no portion is received, and the error of a send is discarded.
         let refused = |_| Error::OtherRank { rank: 0 };
-        let work = move || read(&mut |batch| sender.send(batch).map_err(refused));
+        let work = move || read(&mut |portion| sender.send(portion).map_err(refused));
         let reader = start_scoped(scope, "solver-reader".to_owned(), work);
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::OutOfMemory => Error::OutOfMemory { bytes: THREAD as u128 },
@@ -304,9 +304,9 @@ fn rounds<T: Send, R: Send>(
             Err(error) => return more(Err(failed(error))).map(|_| None),
         };
         // The loop ends when the reader does.
-        while let Ok(batch) = receiver.recv() {
+        while let Ok(portion) = receiver.recv() {
             more(Ok(true))?;
-            round(batch)?;
+            round(portion)?;
         }
         let outcome = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         let (result, last) = match outcome {

@@ -21,7 +21,7 @@ mod part;
 
 use super::super::Csr;
 use crate::error::{Error, Result};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for};
+use crate::parallel::{PIECES_PER_THREAD, run_all, threads_for};
 pub(crate) use part::{PartRows, PartVerdict};
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -248,7 +248,7 @@ fn compare(matrix: &Csr, all: bool) -> Pairs {
 fn pieces(matrix: &Csr) -> Vec<Range<usize>> {
     let rows = matrix.rows();
     let threads = threads_for(matrix.nnz() * 4);
-    let step = rows.div_ceil(if threads > 1 { threads * CHUNKS_PER_THREAD } else { 1 }).max(1);
+    let step = rows.div_ceil(if threads > 1 { threads * PIECES_PER_THREAD } else { 1 }).max(1);
     (0..rows).step_by(step).map(|row| row..(row + step).min(rows)).collect()
 }
 

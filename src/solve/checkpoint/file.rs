@@ -15,7 +15,7 @@ const VERSION: u32 = 2;
 /// Bytes of magic and version.
 pub(super) const START: usize = 12;
 /// Bytes read at once.
-const PIECE: usize = 1 << 20;
+const PORTION: usize = 1 << 20;
 /// Numbers converted to bytes at once.
 const BLOCK: usize = 1 << 13;
 
@@ -36,7 +36,7 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's
+/// Checks the checksum of a whole file, which has this length and is read in portions. Returns the file's
 /// length without the checksum, and the checksum.
 pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64, u64), String>> {
     let damaged = || Ok(Err(DAMAGED.to_owned()));
@@ -44,12 +44,12 @@ pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64,
         return damaged();
     };
     file.rewind()?;
-    let (mut hash, mut left, mut bytes) = (Xxh3::new(), body, vec![0; PIECE]);
+    let (mut hash, mut left, mut bytes) = (Xxh3::new(), body, vec![0; PORTION]);
     while left > 0 {
-        let piece = &mut bytes[..left.min(PIECE as u64) as usize];
-        file.read_exact(piece)?;
-        hash.update(piece);
-        left -= piece.len() as u64;
+        let portion = &mut bytes[..left.min(PORTION as u64) as usize];
+        file.read_exact(portion)?;
+        hash.update(portion);
+        left -= portion.len() as u64;
     }
     let mut sum = [0; size_of::<u64>()];
     file.read_exact(&mut sum)?;
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
     pub(crate) fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
         let Some((ranks, numbers)) = self.ranks.clone() else { return self.vector(mine) };
         self.count(ranks.total(mine.len() as u64) as usize)?;
-        numbers.collect_in_pieces(&ranks, mine, |piece| self.numbers(piece)).map_err(io::Error::other)
+        numbers.collect_in_portions(&ranks, mine, |portion| self.numbers(portion)).map_err(io::Error::other)
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
@@ -220,8 +220,8 @@ impl<'a> Reader<'a> {
             return Ok(mine);
         }
         let mut mine = zeros(n * k).map_err(|error| error.to_string())?;
-        for at in (0..total).step_by(PIECE) {
-            let part: Vec<T> = self.numbers(PIECE.min(total - at))?;
+        for at in (0..total).step_by(PORTION) {
+            let part: Vec<T> = self.numbers(PORTION.min(total - at))?;
             numbers.keep(at, &part, &mut mine, k);
         }
         Ok(mine)

@@ -88,14 +88,14 @@ pub(super) fn of_vector_of_ranks(rows: &RankRows, values: &[f64]) -> Result<Stri
 /// Rows of the matrix as given that the first rank collects at once.
 const SLICE: usize = 1 << 16;
 
-/// The hash of an array of numbers of N bytes that comes in pieces.
+/// The hash of an array of numbers of N bytes that comes in portions.
 #[derive(Default)]
-struct Pieces<const N: usize> {
+struct BlockHash<const N: usize> {
     pending: Vec<u8>,
     sums: Vec<u8>,
 }
 
-impl<const N: usize> Pieces<N> {
+impl<const N: usize> BlockHash<N> {
     fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
         while self.pending.len() >= N * BLOCK {
@@ -161,16 +161,16 @@ fn listed_numbers<const N: usize>(
     listed: &[u32],
     bytes: impl Fn(usize, &mut Vec<u8>),
 ) -> Result<u64> {
-    let mut pieces = Pieces::<N>::default();
-    in_order(ranks, listed, bytes, |row| pieces.push(row))?;
-    Ok(pieces.finish())
+    let mut hash = BlockHash::<N>::default();
+    in_order(ranks, listed, bytes, |row| hash.push(row))?;
+    Ok(hash.finish())
 }
 
 /// Returns the fingerprints of the arrays of a matrix whose rows have the numbers `listed`, on
 /// the first rank.
 fn listed_arrays(ranks: &Ranks, listed: &[u32], given: &AsGiven) -> Result<[u64; 3]> {
     let (matrix, mut end) = (&given.matrix, 0_u64);
-    let (mut offsets, mut columns) = (Pieces::<8>::default(), Pieces::<4>::default());
+    let (mut offsets, mut columns) = (BlockHash::<8>::default(), BlockHash::<4>::default());
     offsets.push(&end.to_le_bytes());
     let of_columns = |row: usize, to: &mut Vec<u8>| {
         let columns = matrix.row_columns(row).iter().map(|column| given.columns[*column as usize]);
@@ -199,7 +199,7 @@ fn over_ranks<const N: usize>(
     ranks: &Ranks,
     mine: &mut dyn ExactSizeIterator<Item = [u8; N]>,
 ) -> Result<u64> {
-    let mut pieces = Pieces::<N> { pending: Vec::with_capacity(2 * N * BLOCK), sums: Vec::new() };
+    let mut hash = BlockHash::<N> { pending: Vec::with_capacity(2 * N * BLOCK), sums: Vec::new() };
     for (rank, count) in ranks.all_of(mine.len() as u64).into_iter().enumerate() {
         let mut left = count as usize;
         while left > 0 {
@@ -209,10 +209,10 @@ fn over_ranks<const N: usize>(
                 true => mine.take(length).flatten().collect(),
                 false => zeros(if ranks.is_first() { N * length } else { 0 })?,
             };
-            pieces.push(&to_first(ranks, rank, block));
+            hash.push(&to_first(ranks, rank, block));
         }
     }
-    Ok(pieces.finish())
+    Ok(hash.finish())
 }
 
 /// Returns the block of a rank on the first rank, which passes a buffer for it; nothing on the others.

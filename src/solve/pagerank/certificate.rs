@@ -104,9 +104,9 @@ fn measured_here(problem: &RankProblem<'_>, x: &[f64]) -> [f64; 3] {
 fn measured_there(problem: &RankProblem<'_>, x: &[f64]) -> Option<[f64; 3]> {
     let (links, part) = (problem.links, problem.links.part());
     links.on_device(|there| {
-        let [stranded, sum] = there.begin(x, links.out())?.map(|parts| part.sum_of_parts(parts));
+        let [stranded, sum] = there.begin(x, links.out())?.map(|chunks| part.sum_of_chunks(chunks));
         let sums = there.finish(&rank_map(problem, stranded))?;
-        let [residual, magnitude] = sums.map(|parts| part.sum_of_parts(parts));
+        let [residual, magnitude] = sums.map(|chunks| part.sum_of_chunks(chunks));
         Ok([residual, magnitude, sum])
     })
 }

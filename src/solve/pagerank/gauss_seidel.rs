@@ -43,7 +43,7 @@ use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, tabulate, zeros};
-use crate::solve::rounding::{Total, sum, sum_in_parts};
+use crate::solve::rounding::{Total, sum, sum_in_chunks};
 pub(crate) use parts::Parts;
 use parts::{Part, REPEATS};
 
@@ -284,10 +284,10 @@ impl<'a> State<'a> {
         self.scaling &= scale.is_none_or(|scale| (scale - 1.0).abs() > ROUNDING);
         let scale = scale.unwrap_or(1.0);
         let mut left = &mut self.c[..];
-        let mut pieces: Vec<_> =
+        let mut newest: Vec<_> =
             self.parts.iter().map(|state| split_front(&mut left, state.part.rows().len())).collect();
-        device.each_chunk(&mut self.parts, 1, &mut pieces, |_, part, piece| {
-            piece.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
+        device.each_chunk(&mut self.parts, 1, &mut newest, |_, part, rows| {
+            rows.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
         });
         // The sum of x over all vertices is at least this, as vertices of the core send d x
         // along their links.
@@ -304,7 +304,7 @@ impl<'a> State<'a> {
     fn update_sinks(&mut self) -> f64 {
         let Some((before, mut x)) = self.stranded.take() else { return 0.0 };
         self.compute(before / x.len() as f64, &mut x);
-        let whole: f64 = sum_in_parts(x.len(), |i| x[i]).iter().sum();
+        let whole: f64 = sum_in_chunks(x.len(), |i| x[i]).iter().sum();
         let scale = if whole > 0.0 { 1.0 / whole } else { 1.0 };
         self.c.iter_mut().for_each(|c| *c *= scale);
         let after = scale * sum(self.problem.links.sinks().map(|i| x[i]));

@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that brings no bytes for this long counts as broken.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
-const PIECE: usize = 256 << 10;
+const PORTION: usize = 256 << 10;
 
 /// What the server said about the file in its first response.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -184,7 +184,7 @@ impl Download<'_> {
         let mut file =
             OpenOptions::new().create(true).append(true).open(path).map_err(|source| fail(from, source))?;
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
-        let (mut have, mut piece) = (from, vec![0; PIECE]);
+        let (mut have, mut portion) = (from, vec![0; PORTION]);
         loop {
             if have.max(total.unwrap_or(0)) > self.most {
                 drop(file);
@@ -194,13 +194,13 @@ impl Download<'_> {
             if self.settings.stopped() {
                 return Err(Failure::Passing("stopped".to_owned()));
             }
-            let count = match body.read(&mut piece) {
+            let count = match body.read(&mut portion) {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Failure::Passing(format!("the connection broke: {e}"))),
             };
-            file.write_all(&piece[..count]).map_err(|source| fail(size(path), source))?;
+            file.write_all(&portion[..count]).map_err(|source| fail(size(path), source))?;
             have += count as u64;
         }
         match total {

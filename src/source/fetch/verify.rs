@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-const PIECE: usize = 256 << 10;
+const PORTION: usize = 256 << 10;
 /// Limit for the comments before the size line; no file of the collection has more.
 const LONGEST_HEAD: u64 = 16 << 20;
 
@@ -40,8 +40,8 @@ pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
         File::open(path).map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
     // `download_limit` bounds the size of the text and of a few vectors, uncompressed.
     let most = entry.download_limit().saturating_mul(2);
-    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file)).take(most);
-    let mut unpacked = BufReader::with_capacity(PIECE, unpacked);
+    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PORTION, file)).take(most);
+    let mut unpacked = BufReader::with_capacity(PORTION, unpacked);
     let checked = members(&mut unpacked, entry).and_then(|mismatch| {
         // Reads to the end, where gzip stores its checksum.
         drain(&mut unpacked)?;
@@ -71,7 +71,7 @@ fn members(unpacked: &mut impl BufRead, entry: &Entry) -> io::Result<Option<Mism
 }
 
 fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
-    let mut file = BufReader::with_capacity(PIECE, Hashing { inner: file, hash: Sha256::new() });
+    let mut file = BufReader::with_capacity(PORTION, Hashing { inner: file, hash: Sha256::new() });
     let mut sizes = String::new();
     let mut head = (&mut file).take(LONGEST_HEAD);
     loop {
@@ -98,8 +98,8 @@ fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
 }
 
 fn drain(reader: &mut impl Read) -> io::Result<()> {
-    let mut piece = vec![0; PIECE];
-    while reader.read(&mut piece)? > 0 {}
+    let mut portion = vec![0; PORTION];
+    while reader.read(&mut portion)? > 0 {}
     Ok(())
 }
 
@@ -116,9 +116,9 @@ impl<R> Hashing<R> {
 }
 
 impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(piece)?;
-        self.hash.update(&piece[..count]);
+    fn read(&mut self, portion: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(portion)?;
+        self.hash.update(&portion[..count]);
         Ok(count)
     }
 }

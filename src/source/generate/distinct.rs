@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, tabulate, threads_for, zeros};
+use crate::parallel::{PIECES_PER_THREAD, run_all, split_front, tabulate, threads_for, zeros};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -138,46 +138,46 @@ pub(super) fn distinct(
 ) -> Result<Csr> {
     let buckets = Buckets::new(n, draws);
     let threads = threads_for(usize::try_from(draws).unwrap_or(usize::MAX).saturating_mul(8));
-    let length = draws.div_ceil((threads * CHUNKS_PER_THREAD) as u64).max(1);
-    let chunks: Vec<Range<u64>> =
+    let length = draws.div_ceil((threads * PIECES_PER_THREAD) as u64).max(1);
+    let pieces: Vec<Range<u64>> =
         (0..draws.div_ceil(length)).map(|i| i * length..((i + 1) * length).min(draws)).collect();
-    let counts = run_all(chunks.clone(), |chunk| count(chunk, buckets, &draw));
+    let counts = run_all(pieces.clone(), |piece| count(piece, buckets, &draw));
     let sizes: Vec<usize> = (0..buckets.count).map(|b| counts.iter().map(|count| count[b]).sum()).collect();
     let mut keys = zeros::<u64>(sizes.iter().sum())?;
-    scatter(&mut keys, chunks, &counts, buckets, &draw);
+    scatter(&mut keys, pieces, &counts, buckets, &draw);
     let mut rest = &mut keys[..];
     let filled = sizes.iter().map(|&size| split_front(&mut rest, size)).collect();
     let sorted = run_all(filled, sort_and_merge);
     compress(n, &sorted, buckets, value)
 }
 
-/// Counts the positions of a chunk of draws by bucket.
-fn count(chunk: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Positions) -> Vec<usize> {
+/// Counts the positions of a piece of draws by bucket.
+fn count(piece: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Positions) -> Vec<usize> {
     let mut counts = vec![0; buckets.count];
-    for (row, _) in chunk.flat_map(draw).flatten() {
+    for (row, _) in piece.flat_map(draw).flatten() {
         counts[buckets.index(row)] += 1;
     }
     counts
 }
 
-/// Writes every position into its bucket, as a key of row and column. Each chunk has a
+/// Writes every position into its bucket, as a key of row and column. Each piece has a
 /// separate part of each bucket.
 fn scatter(
     keys: &mut [u64],
-    chunks: Vec<Range<u64>>,
+    pieces: Vec<Range<u64>>,
     counts: &[Vec<usize>],
     buckets: Buckets,
     draw: &(impl Fn(u64) -> Positions + Sync),
 ) {
-    let mut parts: Vec<Vec<_>> = chunks.iter().map(|_| Vec::with_capacity(buckets.count)).collect();
+    let mut parts: Vec<Vec<_>> = pieces.iter().map(|_| Vec::with_capacity(buckets.count)).collect();
     let mut rest = keys;
     for bucket in 0..buckets.count {
         for (parts, counts) in parts.iter_mut().zip(counts) {
             parts.push(split_front(&mut rest, counts[bucket]).iter_mut());
         }
     }
-    run_all(chunks.into_iter().zip(parts).collect(), |(chunk, mut parts)| {
-        for (row, col) in chunk.flat_map(draw).flatten() {
+    run_all(pieces.into_iter().zip(parts).collect(), |(piece, mut parts)| {
+        for (row, col) in piece.flat_map(draw).flatten() {
             if let Some(key) = parts[buckets.index(row)].next() {
                 *key = u64::from(row) << 32 | u64::from(col);
             }
@@ -210,9 +210,9 @@ fn compress(n: usize, sorted: &[&[u64]], buckets: Buckets, value: Option<Value<'
     let mut values = if value.is_some() { zeros::<f64>(entries)? } else { Vec::new() };
     let (mut c, mut v) = (&mut cols[..], &mut values[..]);
     let mut base = 0;
-    let mut pieces = Vec::with_capacity(buckets.count);
+    let mut tasks = Vec::with_capacity(buckets.count);
     for (bucket, (keys, ends)) in sorted.iter().zip(offsets[1..].chunks_mut(1 << buckets.shift)).enumerate() {
-        pieces.push((
+        tasks.push((
             bucket,
             *keys,
             base,
@@ -222,7 +222,7 @@ fn compress(n: usize, sorted: &[&[u64]], buckets: Buckets, value: Option<Value<'
         ));
         base += keys.len() as u64;
     }
-    run_all(pieces, |(bucket, keys, base, ends, cols, values)| {
+    run_all(tasks, |(bucket, keys, base, ends, cols, values)| {
         let mut at = 0;
         for (row, end) in ((bucket as u64) << buckets.shift..).zip(ends) {
             while at < keys.len() && keys[at] >> 32 == row {

@@ -1,7 +1,7 @@
 //! Files whose entries are ordered by rows, read in one pass directly into the final arrays.
 //!
-//! Chunks of lines are parsed into the arrays of columns and values, and runs of equal rows are counted at
-//! the same time. A row smaller than the previous one ends the attempt; the file is then read in two passes.
+//! Pieces of the file are parsed into the arrays of columns and values, and runs of equal rows are counted
+//! at the same time. A row smaller than the previous one ends the attempt; two passes then read the file.
 
 use super::header::{Format, Header};
 use super::lines::{Lines, Piece, first_fault};
@@ -15,17 +15,17 @@ use crate::source::tokens::pieces;
 use memchr::memchr_iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries at the start of each chunk that must be in order before the single pass is attempted.
+/// Entries at the start of each piece that must be in order before the single pass is attempted.
 const SAMPLE: usize = 64;
 
-/// A chunk of lines and the part of the arrays that it fills.
+/// A piece of the file and the part of the arrays that it fills.
 struct Task<'a> {
     piece: Piece,
     cols: &'a mut [u32],
     values: &'a mut [f64],
 }
 
-/// The result of parsing a chunk.
+/// The result of parsing a piece.
 enum Parsed {
     /// The number of entries, and their first and last row.
     Ordered {
@@ -115,7 +115,7 @@ fn attempt<W: Width>(
     finish(header.cols, offsets, cols, valued.then_some(values), duplicates).map(Some)
 }
 
-/// Returns the most entries that a chunk can have: one per line. The shortest entry line is `1 1` and a
+/// Returns the most entries that a piece can have: one per line. The shortest entry line is `1 1` and a
 /// newline; this bound keeps a file of blank lines from requesting much memory.
 fn slots(text: Text, piece: Piece) -> usize {
     let bytes = &text.bytes[piece.start..piece.end];
@@ -124,7 +124,7 @@ fn slots(text: Text, piece: Piece) -> usize {
     lines.min(bytes.len() / 4 + 1)
 }
 
-/// Splits the arrays into a part for each chunk.
+/// Splits the arrays into a part for each piece.
 fn deal<'a>(pieces: &[Piece], room: &[usize], cols: &'a mut [u32], values: &'a mut [f64]) -> Vec<Task<'a>> {
     let (mut cols, mut values) = (cols, values);
     let mut tasks = Vec::with_capacity(pieces.len());

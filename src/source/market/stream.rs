@@ -1,4 +1,4 @@
-//! Coordinate files that are read in batches of entries, so that a process can pass the entries on
+//! Coordinate files that are read in portions of entries, so that a process can pass the entries on
 //! without having all of them.
 //!
 //! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at
@@ -22,8 +22,8 @@ use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Entries of a batch, unless the file ends; a portion of text with more of them makes a larger batch.
-pub(crate) const BATCH: usize = 1 << 17;
+/// Entries that are passed on at once, unless the file ends; a portion of text with more adds all of them.
+pub(crate) const AT_ONCE: usize = 1 << 17;
 /// The phases of the meter: the positions of the entries are read first, and then the entries.
 const PHASES: [&str; 2] = ["counting the entries of", "reading"];
 /// Bytes of text that are parsed at once.
@@ -73,7 +73,7 @@ impl<'a> EntryFile<'a> {
         mmap::with(path, open).map_err(in_file(path))
     }
 
-    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If
+    /// Calls `visit` with the rows and columns of all entries, in portions, until it returns an error. If
     /// there are no mirror images, only the rows are read, and each column is given as its row.
     pub(crate) fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self.mirror {
@@ -85,7 +85,7 @@ impl<'a> EntryFile<'a> {
         .map(drop)
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and
+    /// Calls `visit` with all entries, in portions, until it returns an error. Returns the faults and
     /// warnings that result from all entries; [`finish`](Judge::finish) reports them, once no duplicates
     /// have a sum that overflows.
     pub(crate) fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
@@ -123,7 +123,7 @@ impl<'a> EntryFile<'a> {
         mmap::with(path, open).map_err(in_file(path))
     }
 
-    /// Reads all entries by `next`, and calls `visit` with batches of them.
+    /// Reads all entries by `next`, and calls `visit` with portions of them.
     fn pass<T: Send>(
         &self,
         phase: &'static str,
@@ -132,7 +132,7 @@ impl<'a> EntryFile<'a> {
     ) -> Result<Judge> {
         self.with(|portions, header| {
             portions.begin(phase);
-            let (mut batch, mut read) = (Vec::new(), 0);
+            let (mut gathered, mut read) = (Vec::new(), 0);
             let mut judge = Judge::default();
             let read_portion = |text: Text<'_>, start| {
                 let parse = |piece: Piece| {
@@ -146,20 +146,23 @@ impl<'a> EntryFile<'a> {
                 for entries in run_all(Piece::of(pieces(text.bytes, start)), parse) {
                     let entries = entries.map_err(|_| first_fault(&portions, header))?;
                     read += entries.len() as u64;
-                    batch.extend(entries);
+                    gathered.extend(entries);
                 }
                 if read > header.entries {
                     return Err(first_fault(&portions, header));
                 }
                 judge.note(text, header);
                 text.advance(text.bytes.len() - start);
-                Ok(if batch.len() >= BATCH { std::mem::take(&mut batch) } else { Vec::new() })
+                Ok(if gathered.len() >= AT_ONCE { std::mem::take(&mut gathered) } else { Vec::new() })
             };
-            portions.each_then(read_portion, |batch| if batch.is_empty() { Ok(()) } else { visit(batch) })?;
+            portions.each_then(
+                read_portion,
+                |entries| if entries.is_empty() { Ok(()) } else { visit(entries) },
+            )?;
             if read < header.entries {
                 return Err(first_fault(&portions, header));
             }
-            visit(batch).map(|()| judge)
+            visit(gathered).map(|()| judge)
         })
     }
 }

@@ -7,7 +7,7 @@ use super::with_newlines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 use crate::parallel::zeros;
-use crate::source::pieces::Take;
+use crate::source::passing::Take;
 use crate::source::portions::Portions;
 use crate::source::text::{Text, check_size, in_file};
 use crate::source::{gzip, mmap};

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::files::Content;
 use crate::format::{Csr, Dense, Values};
 use crate::observe::{Meter, write_file_with};
-use crate::source::pieces::Pieces;
+use crate::source::passing::Pass;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
@@ -57,16 +57,16 @@ pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_array(path, values.len(), 1, None, |index| values[index])
 }
 
-/// Writes vectors that come in pieces as an array; gzip-compressed if the name ends in `.gz`.
+/// Writes vectors that come in portions as an array; gzip-compressed if the name ends in `.gz`.
 pub(in crate::source) fn write_vectors(
     path: &Path,
     [rows, k]: [usize; 2],
-    pieces: &mut Pieces<'_>,
+    pass: &mut Pass<'_>,
 ) -> Result<()> {
     write_packed(path, Content::Answer, |mut out| {
         write_array_header(&mut out, rows, k)?;
         (0..k).try_for_each(|column| {
-            pieces(Some(column).filter(|_| k > 1), &mut |values| {
+            pass(Some(column).filter(|_| k > 1), &mut |values| {
                 write_values(&mut out, values.len(), None, |index| values[index])
             })
         })
@@ -168,9 +168,9 @@ fn in_blocks(
     if let Some(meter) = meter {
         meter.begin("writing", (entries * each) as u64);
     }
-    let batch = BLOCK * BLOCKS_PER_THREAD * rayon::current_num_threads();
-    for start in (0..entries).step_by(batch) {
-        let end = (start + batch).min(entries);
+    let portion = BLOCK * BLOCKS_PER_THREAD * rayon::current_num_threads();
+    for start in (0..entries).step_by(portion) {
+        let end = (start + portion).min(entries);
         let blocks: Vec<usize> = (start..end).step_by(BLOCK).collect();
         let text: Vec<Vec<u8>> = blocks
             .into_par_iter()

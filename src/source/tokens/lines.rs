@@ -2,7 +2,7 @@
 
 use super::cursor::ListTokens;
 use super::ends::ends_word;
-use crate::parallel::{CHUNKS_PER_THREAD, threads_for};
+use crate::parallel::{PIECES_PER_THREAD, threads_for};
 use memchr::memchr;
 use std::mem::replace;
 use std::ops::Range;
@@ -37,7 +37,7 @@ fn split(line: &[u8]) -> Vec<&[u8]> {
 /// Cuts the text from `start` on at line ends, into pieces for the threads of the current pool.
 pub(in crate::source) fn pieces(bytes: &[u8], start: usize) -> Vec<Range<usize>> {
     let threads = threads_for(bytes.len() - start);
-    cut(bytes, start, if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD })
+    cut(bytes, start, if threads == 1 { 1 } else { threads * PIECES_PER_THREAD })
 }
 
 /// Cuts the text from `start` on at line ends, into at most `count` pieces of about equal length.

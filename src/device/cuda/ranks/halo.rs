@@ -2,7 +2,7 @@
 
 use super::Link;
 use super::direct::{Place, Window};
-use super::nccl::{Nccl, Piece};
+use super::nccl::{Message, Nccl};
 use crate::device::cuda::arrangement::Arrangement;
 use crate::device::cuda::generate::ranks::DIRECT;
 use crate::device::cuda::launch::{Arguments, Stored};
@@ -176,12 +176,12 @@ pub(super) fn exchange_by_nccl<T: Scalar>(
         return Ok(());
     }
     device.fork_side()?;
-    let piece = |from: u64, rank: usize, first: usize, rows: usize| {
+    let message = |from: u64, rank: usize, first: usize, rows: usize| {
         let address = from + (first * k * size_of::<T>()) as u64;
-        Piece { rank, address, elements: rows * k }
+        Message { rank, address, elements: rows * k }
     };
-    let to = halo.sent_parts().map(|(rank, part)| piece(sent, rank, part.start, part.len()));
-    let from = halo.received_parts().map(|(rank, part)| piece(ghosts, rank, place(part), part.len()));
+    let to = halo.sent_parts().map(|(rank, part)| message(sent, rank, part.start, part.len()));
+    let from = halo.received_parts().map(|(rank, part)| message(ghosts, rank, place(part), part.len()));
     // SAFETY: there is room for the parts of all neighbours; it is freed in the order of the stream, which
     // waits for the side stream.
     let exchanged = unsafe { nccl.exchange(size_of::<T>(), to, from) };

@@ -108,8 +108,8 @@ pub(crate) fn describe_library() -> Result<String> {
     library().map(Functions::version_text)
 }
 
-/// A piece of GPU memory that is sent to a rank or received from one.
-pub(crate) struct Piece {
+/// An array of GPU memory that is sent to a rank or received from one.
+pub(crate) struct Message {
     pub rank: usize,
     pub address: u64,
     pub elements: usize,
@@ -197,12 +197,12 @@ impl Nccl {
     /// Enqueues messages: elements of `size` bytes, 4 or 8. Each rank sends what the other one receives.
     ///
     /// # Safety
-    /// The pieces are memory of this device, and live until the work that uses them has ended.
+    /// The messages are memory of this device, and live until the work that uses them has ended.
     pub(crate) unsafe fn exchange(
         &self,
         size: usize,
-        sent: impl Iterator<Item = Piece>,
-        received: impl Iterator<Item = Piece>,
+        sent: impl Iterator<Item = Message>,
+        received: impl Iterator<Item = Message>,
     ) -> Result<()> {
         let functions = self.functions;
         let kind = if size == 4 { SINGLE } else { DOUBLE };
@@ -211,12 +211,12 @@ impl Nccl {
         self.with(|raw, stream| unsafe {
             functions.check("ncclGroupStart", (functions.group_start)())?;
             let enqueue = || {
-                for Piece { rank, address, elements } in sent {
+                for Message { rank, address, elements } in sent {
                     let at = address as *const c_void;
                     let status = (functions.send)(at, elements, kind, rank as c_int, raw, stream);
                     functions.check("ncclSend", status)?;
                 }
-                for Piece { rank, address, elements } in received {
+                for Message { rank, address, elements } in received {
                     let at = address as *mut c_void;
                     let status = (functions.receive)(at, elements, kind, rank as c_int, raw, stream);
                     functions.check("ncclRecv", status)?;

@@ -1,4 +1,4 @@
-//! Files that the first rank reads in batches: the rows, notes and errors of files that it reads at once.
+//! Files that the first rank reads in portions: the rows, notes and errors of files that it reads at once.
 
 use super::{About, counted, placed};
 use crate::device::Ranks;
@@ -78,13 +78,13 @@ fn purpose(method: Method, precond: &str, assume_symmetric: bool) -> Purpose {
     }
 }
 
-/// Reads the matrix in batches, and at once, over 1 to 4 ranks. Returns the error if both fail.
+/// Reads the matrix in portions, and at once, over 1 to 4 ranks. Returns the error if both fail.
 fn compare(path: &Path, purpose: &Purpose) -> Option<String> {
     let mut message = None;
     for size in 1..=4 {
         let streamed = over(size, |ranks| {
             let matrix = RankMatrix::read(ranks, path.as_os_str(), purpose)?;
-            Ok(Part::of_matrix(&matrix.expect("a file that is read in batches")))
+            Ok(Part::of_matrix(&matrix.expect("a file that is read in portions")))
         });
         let whole = over(size, |ranks| {
             let whole = ranks.agreed(ranks.is_first().then(|| Matrix::open(path)).transpose())?;
@@ -96,14 +96,14 @@ fn compare(path: &Path, purpose: &Purpose) -> Option<String> {
     message
 }
 
-/// Reads a graph, whose parallel edges are kept, in batches, and at once, over 1 to 4 ranks. Returns the
+/// Reads a graph, whose parallel edges are kept, in portions, and at once, over 1 to 4 ranks. Returns the
 /// error if both fail.
 fn compare_graph(path: &Path) -> Option<String> {
     let mut message = None;
     for size in 1..=4 {
         let streamed = over(size, |ranks| {
             let graph = RankGraph::read(ranks, path.as_os_str())?;
-            Ok(Part::of_graph(&graph.expect("a file that is read in batches")))
+            Ok(Part::of_graph(&graph.expect("a file that is read in portions")))
         });
         let whole = over(size, |ranks| {
             let options = Options { duplicates: Duplicates::Keep, ..Options::default() };
@@ -181,7 +181,7 @@ fn random(kind: &str, rows: usize, entries: usize) -> String {
 }
 
 #[test]
-fn entries_that_arrive_in_batches_make_the_rows_of_a_file_that_is_read_at_once() {
+fn entries_that_arrive_in_portions_make_the_rows_of_a_file_that_is_read_at_once() {
     for kind in ["real symmetric", "integer symmetric", "pattern symmetric"] {
         for (rows, entries) in [(50, 200), (3000, 30_000)] {
             assert_eq!(both(&random(kind, rows, entries), Method::Cg), None);
@@ -190,7 +190,7 @@ fn entries_that_arrive_in_batches_make_the_rows_of_a_file_that_is_read_at_once()
     // One rank sums duplicates of the pattern, and the others have none.
     let pattern = "%%MatrixMarket matrix coordinate pattern general\n4 4 5\n4 4\n3 3\n2 2\n1 1\n1 1\n";
     assert_eq!(both(pattern, Method::Cg), None);
-    // Text of several portions and batches, whose rows are not sorted.
+    // Text of several portions, whose rows are not sorted.
     let text = random("real symmetric", 20_000, 400_000);
     assert!(text.len() > 6_000_000);
     let files = Files::new(text.as_bytes());

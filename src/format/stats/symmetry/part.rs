@@ -6,7 +6,7 @@
 
 use super::super::super::Csr;
 use super::{Asymmetry, Rounding, Verdict, share_of};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for};
+use crate::parallel::{PIECES_PER_THREAD, run_all, threads_for};
 use std::ops::Range;
 
 /// The pairs of some rows that are not equal.
@@ -114,7 +114,7 @@ impl PartRows<'_> {
     fn over_rows<R: Send>(&self, work: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
         let rows = self.rows.rows();
         let threads = threads_for(self.rows.nnz() * 8);
-        let step = rows.div_ceil(if threads > 1 { threads * CHUNKS_PER_THREAD } else { 1 }).max(1);
+        let step = rows.div_ceil(if threads > 1 { threads * PIECES_PER_THREAD } else { 1 }).max(1);
         run_all((0..rows).step_by(step).map(|row| row..(row + step).min(rows)).collect(), work)
     }
 }

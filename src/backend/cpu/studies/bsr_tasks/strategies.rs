@@ -77,7 +77,7 @@ fn equal_tasks(arrays: &Arrays, count: usize) -> impl Iterator<Item = Across> + 
 }
 
 /// Returns the least size of a piece that gives each thread about `chunks` pieces.
-fn chunk_size(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
+fn least_piece(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
     (arrays.blocks() / (threads * chunks)).max(1)
 }
 
@@ -165,7 +165,7 @@ impl Strategy for Split {
     type State = (Vec<AtomicUsize>, usize);
 
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State {
-        (SplitNaive::prepare(arrays, threads, chunks), chunk_size(arrays, threads, chunks))
+        (SplitNaive::prepare(arrays, threads, chunks), least_piece(arrays, threads, chunks))
     }
 
     fn multiply<T: Scalar>(state: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
@@ -196,7 +196,7 @@ impl Strategy for MaxTasks {
     type State = usize;
 
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
-        chunk_size(arrays, threads, chunks)
+        least_piece(arrays, threads, chunks)
     }
 
     fn multiply<T: Scalar>(most: &usize, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {

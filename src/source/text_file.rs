@@ -1,4 +1,4 @@
-//! Text files that are read in batches of entries.
+//! Text files that are read in portions of entries.
 
 use super::edge_file::EdgeFile;
 use super::market::stream::{Entry, EntryFile, Judge};
@@ -7,7 +7,7 @@ use crate::observe::Meter;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A text file whose entries can be read in batches, more than once.
+/// A text file whose entries can be read in portions, more than once.
 pub(crate) enum TextFile<'a> {
     /// A coordinate file in the format Matrix Market.
     Market(EntryFile<'a>),
@@ -51,7 +51,7 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If
+    /// Calls `visit` with the rows and columns of all entries, in portions, until it returns an error. If
     /// there are no mirror images, a column may be given as its row.
     pub(crate) fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self {
@@ -60,7 +60,7 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and
+    /// Calls `visit` with all entries, in portions, until it returns an error. Returns the faults and
     /// warnings that result from all entries; [`finish`](Judge::finish) reports them, once no duplicates
     /// have a sum that overflows.
     pub(crate) fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {

@@ -1,4 +1,4 @@
-//! Functions that pass the numbers of vectors on in pieces.
+//! Functions that pass the numbers of vectors on in portions.
 
 use std::io;
 
@@ -8,5 +8,5 @@ pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, &[f64]);
 /// Receives the next numbers of a file.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&[f64]) -> io::Result<()>;
 
-/// Passes the numbers of vectors on in pieces and in order: all of them row by row, or those of one column.
-pub(crate) type Pieces<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;
+/// Passes the numbers of vectors on in portions and in order: all of them row by row, or those of one column.
+pub(crate) type Pass<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;
