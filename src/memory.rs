@@ -66,8 +66,9 @@ pub(crate) fn fetch_from<T>(address: *const T) {
     let _ = address;
 }
 
+/// Puts a large array on huge pages if the system offers them.
 #[cfg(target_os = "linux")]
-fn advise_huge_pages<T>(array: &[T]) {
+pub(crate) fn advise_huge_pages<T>(array: &[T]) {
     const PAGE: usize = 4096;
     let bytes = size_of_val(array);
     if bytes < LARGE {
@@ -84,6 +85,6 @@ fn advise_huge_pages<T>(array: &[T]) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise_huge_pages<T>(array: &[T]) {
+pub(crate) fn advise_huge_pages<T>(array: &[T]) {
     let _ = (array, LARGE);
 }

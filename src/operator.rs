@@ -1,5 +1,6 @@
 //! Linear operators: matrices in a form that a device can multiply by vectors.
 
+use crate::device::formula::{names, sweep};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Device, Dot, Formula, Op, Operand, Product, Slot, Sweep, Work};
 use crate::error::Result;
@@ -7,6 +8,14 @@ use crate::format::Csr;
 use crate::observe::report::Levels;
 use crate::scalar::Scalar;
 use std::sync::Arc;
+
+names! {
+    vectors v { y, z }
+    scalars s { none }
+}
+
+/// y = z.
+pub(crate) const COPY: Formula = sweep!({ "copy": y = z; });
 
 /// The cost of one application of an operator, counted from the arrays that it reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -218,6 +227,18 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.on_device(|device, a| a.apply(device, alpha, x, beta, y))
     }
 
+    /// Computes y = alpha A x + beta z for `(beta, z)`; see [`LinearOperator::apply_onto`].
+    pub(crate) fn apply_onto(
+        &self,
+        alpha: f64,
+        x: &D::Vector<T>,
+        onto: (f64, &D::Vector<T>),
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        self.on_device(|device, a| a.apply_onto(device, alpha, x, onto, y, slots))
+    }
+
     /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program; see
     /// [`LinearOperator::apply_dot`].
     pub fn apply_dot(
@@ -291,6 +312,20 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it
     /// does not matter.
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()>;
+
+    /// Computes y = alpha A x + beta z for `(beta, z)`. The default copies z first; `slots` serve the copy.
+    fn apply_onto(
+        &self,
+        device: &D,
+        alpha: f64,
+        x: &D::Vector<T>,
+        (beta, z): (f64, &D::Vector<T>),
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        COPY.run(device, [(v::y, &mut *y)], [(v::z, z)], slots, &[])?;
+        self.apply(device, alpha, x, beta, y)
+    }
 
     /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program. The vectors of columns
     /// that are done may be written or not; their slots do not change. The default takes two passes.

@@ -97,6 +97,18 @@ impl<D: Pick<T>, T: Scalar> LinearOperator<D, T> for TwoProducts<D, T> {
         self.of(device.columns(x)).apply(device, alpha, x, beta, y)
     }
 
+    fn apply_onto(
+        &self,
+        device: &D,
+        alpha: f64,
+        x: &D::Vector<T>,
+        onto: (f64, &D::Vector<T>),
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        self.of(device.columns(x)).apply_onto(device, alpha, x, onto, y, slots)
+    }
+
     fn apply_dot(
         &self,
         device: &D,

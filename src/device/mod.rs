@@ -309,10 +309,11 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         pairs: &[[u32; 2]],
     ) -> Result<()>;
 
-    /// Computes y = alpha x + beta y for vectors of two precisions; with beta = 0 the old y is not read.
-    fn convert<A: Scalar, B: Scalar>(
+    /// Computes y = alpha d .* x + beta y for `(alpha, d)` and vectors of several precisions; each element of
+    /// d is the factor of a row of x. With beta = 0 the old y is not read.
+    fn convert<A: Scalar, B: Scalar, C: Scalar>(
         &self,
-        _alpha: f64,
+        _factors: (f64, &Self::Vector<C>),
         _x: &Self::Vector<A>,
         _beta: f64,
         _y: &mut Self::Vector<B>,

@@ -156,14 +156,15 @@ impl<M> Chunked<M> {
         rows == cols && self.matrix.height() == CHUNK
     }
 
-    /// Runs all chunks, and calls `after(chunk, rows, y of these rows)` after each chunk.
+    /// Runs all chunks, and calls `before(rows, y of these rows)` before each chunk, and `after(chunk, rows,
+    /// y of these rows)` after it.
     fn run<T: Scalar>(
         &self,
         device: &Cpu,
         (alpha, beta): (f64, f64),
         x: &CpuVector<T>,
         y: &mut CpuVector<T>,
-        after: impl Fn(usize, Range<usize>, &[T]) + Sync,
+        (before, after): (impl Fn(Range<usize>, &mut [T]) + Sync, impl Fn(usize, Range<usize>, &[T]) + Sync),
     ) -> Result<()>
     where
         M: RowRanges<T>,
@@ -176,6 +177,7 @@ impl<M> Chunked<M> {
             let rows = chunk * height..((chunk + 1) * height).min(rows);
             // SAFETY: chunks are disjoint, and each is processed once.
             let y = unsafe { y.slice(rows.start * k..rows.end * k) };
+            before(rows.clone(), y);
             self.matrix.multiply(rows.clone(), &product, y);
             after(chunk, rows, y);
         });
@@ -196,7 +198,22 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         beta: f64,
         y: &mut CpuVector<T>,
     ) -> Result<()> {
-        self.run(device, (alpha, beta), x, y, |_, _, _| ())
+        self.run(device, (alpha, beta), x, y, (|_, _| (), |_, _, _| ()))
+    }
+
+    fn apply_onto(
+        &self,
+        device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<T>,
+        (beta, z): (f64, &CpuVector<T>),
+        y: &mut CpuVector<T>,
+        _: &mut CpuSlots,
+    ) -> Result<()> {
+        let k = check_shapes(self.matrix.shape(), x, z)?;
+        let before =
+            |rows: Range<usize>, y: &mut [T]| y.copy_from_slice(&z.data()[rows.start * k..rows.end * k]);
+        self.run(device, (alpha, beta), x, y, (before, |_, _, _| ()))
     }
 
     fn apply_dot(
@@ -216,7 +233,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         }
         let chunks = rows.div_ceil(self.matrix.height());
         let partials = Shared(slots.partials(chunks, k).as_mut_ptr());
-        self.run(device, (1.0, 0.0), x, y, |chunk, rows, y| {
+        let after = |chunk: usize, rows: Range<usize>, y: &[T]| {
             // SAFETY: each chunk has its own partial sums.
             let partials = unsafe { partials.slice(chunk * k..(chunk + 1) * k) };
             let x = &x.data()[rows.start * k..rows.end * k];
@@ -224,7 +241,8 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
                 [partial] => *partial = dot_tile(x, y),
                 all => dot_columns(device.avx2, x, y, all),
             }
-        })?;
+        };
+        self.run(device, (1.0, 0.0), x, y, (|_, _| (), after))?;
         slots.finish(chunks, &[dot[0].out], then);
         Ok(())
     }

@@ -25,6 +25,7 @@ on_each_backend! {
     the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
     the_fused_dot_product_does_not_change_the_slots_of_a_done_column,
     a_fused_sweep_equals_product_then_sweep,
+    a_product_onto_another_vector_equals_a_copy_then_the_product,
     recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
@@ -295,6 +296,38 @@ fn a_fused_sweep_equals_product_then_sweep<D: Host>(device: &D, backend: &str) {
     zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
     zoo.extend(near_and_square::<D>());
     for_each(device, backend, &zoo, &Swept);
+}
+
+struct Onto;
+
+impl Check for Onto {
+    type Expected = [Vec<f64>; 2];
+
+    /// Returns x and z: small integers, so that sums do not depend on their order.
+    fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
+        [integers(1, matrix.cols()), integers(2, matrix.rows())]
+    }
+
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, [x, z]: &Self::Expected) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let mut slots = device.slots(1, 1).unwrap();
+        let (x, z_there, n) = (upload::<D, T>(device, x, 1), upload::<D, T>(device, z, 1), z.len());
+        for (alpha, beta) in [(2.0, -3.0), (-1.0, 1.0)] {
+            let mut expected = upload::<D, T>(device, z, 1);
+            operator.apply(alpha, &x, beta, &mut expected).unwrap();
+            // Nothing of the old y is read.
+            let mut y = upload::<D, T>(device, &vec![f64::NAN; n], 1);
+            operator.apply_onto(alpha, &x, (beta, &z_there), &mut y, &mut slots).unwrap();
+            let [y, expected] = [y, expected].map(|vector| bits(&download::<D, T>(device, &vector, n)));
+            assert!(y == expected, "{case}: {alpha}, {beta}");
+        }
+    }
+}
+
+fn a_product_onto_another_vector_equals_a_copy_then_the_product<D: Host>(device: &D, backend: &str) {
+    let mut zoo: zoo::Zoo = zoo::integers();
+    zoo.extend([("many rows", zoo::generated("poisson2d:95x90"))]);
+    for_each(device, backend, &zoo, &Onto);
 }
 
 /// Returns the first program that follows a dot product of conjugate gradients.

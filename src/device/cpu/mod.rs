@@ -380,19 +380,25 @@ impl Device for Cpu {
         Ok(())
     }
 
-    fn convert<A: Scalar, B: Scalar>(
+    fn convert<A: Scalar, B: Scalar, C: Scalar>(
         &self,
-        alpha: f64,
+        (alpha, d): (f64, &CpuVector<C>),
         x: &CpuVector<A>,
         beta: f64,
         y: &mut CpuVector<B>,
     ) -> Result<()> {
         super::check_length("convert", y.data.len(), x.data.len())?;
-        self.chunks_of(&mut y.data, COPIED, |number, chunk| {
-            let from = &x.data[number * COPIED..][..chunk.len()];
-            for (y, x) in chunk.iter_mut().zip(from) {
-                let product = alpha * x.to_f64();
-                *y = B::from_f64(if beta == 0.0 { product } else { product + beta * y.to_f64() });
+        super::check_length("convert", d.data.len() * x.k, x.data.len())?;
+        let k = x.k;
+        self.chunks_of(&mut y.data, COPIED * k, |number, chunk| {
+            let from = &x.data[number * COPIED * k..][..chunk.len()];
+            let rows = chunk.chunks_exact_mut(k).zip(from.chunks_exact(k)).zip(&d.data[number * COPIED..]);
+            for ((y, x), d) in rows {
+                let factor = alpha * d.to_f64();
+                for (y, x) in y.iter_mut().zip(x) {
+                    let product = factor * x.to_f64();
+                    *y = B::from_f64(if beta == 0.0 { product } else { product + beta * y.to_f64() });
+                }
             }
         });
         Ok(())

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::common::harness::skip;
 use crate::common::on_each_device;
+use crate::common::vectors::{download, upload};
 use crate::device::cuda::require_driver;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::GpuError;
@@ -96,4 +97,23 @@ fn more_memory_than_a_device_can_have_is_refused<D: Device>(device: &D) {
         Err(e) => panic!("{e}"),
     }
     device.require_memory("a test", 1 << 10).unwrap();
+}
+
+#[test]
+fn vectors_are_converted_with_a_factor_for_each_row() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    // More rows than a thread converts as one task, in two columns.
+    let (n, k) = (70_001, 2);
+    let numbers = |seed: usize| (0..n * k).map(move |i| ((i * seed) % 17) as f64 - 8.0).collect::<Vec<f64>>();
+    let (x, old, d) = (numbers(3), numbers(5), &numbers(7)[..n]);
+    let factors = upload::<Cpu, f32>(&cpu, d, 1);
+    for beta in [0.0, 2.0] {
+        let before = if beta == 0.0 { vec![f64::NAN; n * k] } else { old.clone() };
+        let mut y = upload::<Cpu, f32>(&cpu, &before, k);
+        cpu.convert((0.5, &factors), &upload::<Cpu, f64>(&cpu, &x, k), beta, &mut y).unwrap();
+        let sum = |i: usize| 0.5 * d[i / k] * x[i] + if beta == 0.0 { 0.0 } else { beta * old[i] };
+        assert_eq!(download::<Cpu, f32>(&cpu, &y, n * k), (0..n * k).map(sum).collect::<Vec<f64>>());
+    }
+    let mut short = upload::<Cpu, f32>(&cpu, &x[1..], 1);
+    assert!(cpu.convert((1.0, &factors), &upload::<Cpu, f64>(&cpu, &x, 1), 0.0, &mut short).is_err());
 }

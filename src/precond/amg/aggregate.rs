@@ -53,16 +53,35 @@ struct Open {
     changing: Vec<u32>,
 }
 
+/// The keys of all vertices.
+struct Keys {
+    keys: Vec<AtomicU64>,
+    /// The largest key of a vertex and its neighbours.
+    nearest: Vec<AtomicU64>,
+}
+
+impl Keys {
+    fn of(vertices: usize) -> Keys {
+        let decided = || collected(vertices, |_| AtomicU64::new(DECIDED));
+        Keys { keys: decided(), nearest: decided() }
+    }
+}
+
 /// Returns a maximal independent set at distance two of the vertices that take part, in increasing order.
-fn roots(strong: &Strong<'_>, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
+fn roots(
+    strong: &Strong<'_>,
+    Keys { keys, nearest }: &Keys,
+    takes_part: impl Fn(u32) -> bool + Sync,
+) -> Vec<u32> {
     let n = strong.vertices();
-    let keys: Vec<AtomicU64> = collected(n, |_| AtomicU64::new(DECIDED));
-    // The largest key of a vertex and its neighbours; those of vertices that do not take part stay 0.
-    let nearest: Vec<AtomicU64> = collected(n, |_| AtomicU64::new(DECIDED));
     let at = |of: &[AtomicU64], vertex: u32| of[vertex as usize].load(Relaxed);
     let is_open = |key: u64| key != ROOT && key != DECIDED;
     let vertices = |task: usize| (task * TASK) as u32..((task + 1) * TASK).min(n) as u32;
     let begin = |task: usize| {
+        for vertex in vertices(task) {
+            keys[vertex as usize].store(DECIDED, Relaxed);
+            nearest[vertex as usize].store(DECIDED, Relaxed);
+        }
         let undecided: Vec<u32> = vertices(task).filter(|&vertex| takes_part(vertex)).collect();
         Open { changing: undecided.clone(), undecided }
     };
@@ -79,25 +98,25 @@ fn roots(strong: &Strong<'_>, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u3
         });
         open.par_iter_mut().for_each(|open| {
             open.changing.retain(|&vertex| {
-                let found = strong.largest(vertex, |other| at(&keys, other));
+                let found = strong.largest(vertex, |other| at(keys, other));
                 nearest[vertex as usize].store(found, Relaxed);
                 is_open(found)
             });
         });
         open.par_iter_mut().for_each(|open| {
             open.undecided.retain(|&vertex| {
-                let found = strong.largest(vertex, |other| at(&nearest, other));
+                let found = strong.largest(vertex, |other| at(nearest, other));
                 if found == ROOT {
                     keys[vertex as usize].store(DECIDED, Relaxed);
-                } else if found == at(&keys, vertex) {
+                } else if found == at(keys, vertex) {
                     keys[vertex as usize].store(ROOT, Relaxed);
                 }
-                is_open(at(&keys, vertex))
+                is_open(at(keys, vertex))
             });
         });
     }
     let of_task =
-        |task: usize| -> Vec<u32> { vertices(task).filter(|&vertex| at(&keys, vertex) == ROOT).collect() };
+        |task: usize| -> Vec<u32> { vertices(task).filter(|&vertex| at(keys, vertex) == ROOT).collect() };
     let of_tasks: Vec<Vec<u32>> = (0..n.div_ceil(TASK)).into_par_iter().map(of_task).collect();
     of_tasks.concat()
 }
@@ -121,20 +140,40 @@ fn seed(strong: &Strong<'_>, roots: &[u32], of: &[AtomicU32], count: usize, leas
 }
 
 /// Returns the aggregate whose connections have the largest sum of weights; of equal ones the smallest.
-fn best(connections: &mut Vec<(u32, f64)>, of: &[AtomicU32], sizes: &[u32]) -> Option<u32> {
-    for connection in connections.iter_mut() {
-        connection.0 = of[connection.0 as usize].load(Relaxed);
+/// `sums` is scratch.
+fn best(
+    connections: &[(u32, f64)],
+    of: &[AtomicU32],
+    sizes: &[u32],
+    sums: &mut Vec<(u32, f64)>,
+) -> Option<u32> {
+    /// The most connections whose aggregates are sorted by insertion.
+    const FEW: usize = 32;
+    sums.clear();
+    let known = connections.iter().map(|(other, weight)| (of[*other as usize].load(Relaxed), *weight));
+    let known = known.filter(|(aggregate, _)| *aggregate != NONE);
+    if connections.len() <= FEW {
+        for (aggregate, weight) in known {
+            match sums.iter().position(|(other, _)| *other >= aggregate) {
+                Some(at) if sums[at].0 == aggregate => sums[at].1 += weight,
+                at => sums.insert(at.unwrap_or(sums.len()), (aggregate, weight)),
+            }
+        }
+    } else {
+        sums.extend(known);
+        sums.sort_by_key(|(aggregate, _)| *aggregate);
+        sums.dedup_by(|next, sum| {
+            let same = next.0 == sum.0;
+            sum.1 += if same { next.1 } else { 0.0 };
+            same
+        });
     }
-    connections.retain(|(aggregate, _)| *aggregate != NONE);
-    connections.sort_by_key(|(aggregate, _)| *aggregate);
-    let sums = connections.chunk_by(|a, b| a.0 == b.0);
-    let sums = sums.map(|same| (same[0].0, same.iter().map(|(_, weight)| weight).sum::<f64>()));
     let better = |best: (u32, f64), next: (u32, f64)| {
         let equal = (next.1 - best.1).abs() <= EQUAL * best.1;
         let smaller = sizes[next.0 as usize] < sizes[best.0 as usize];
         if (equal && smaller) || (!equal && next.1 > best.1) { next } else { best }
     };
-    sums.reduce(better).map(|(aggregate, _)| aggregate)
+    sums.iter().copied().reduce(better).map(|(aggregate, _)| aggregate)
 }
 
 /// Lets vertices without an aggregate join one of their connections, until none can.
@@ -144,11 +183,11 @@ fn join(of: &[AtomicU32], count: usize, connections: impl Fn(u32, &mut Vec<(u32,
     let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
     let mut left: Vec<u32> = (0..of.len() as u32).into_par_iter().filter(is_free).collect();
     loop {
-        let find = |found: &mut Vec<(u32, f64)>, &vertex: &u32| {
+        let find = |(found, sums): &mut (Vec<_>, Vec<_>), &vertex: &u32| {
             connections(vertex, found);
-            best(found, of, &sizes)
+            best(found, of, &sizes, sums)
         };
-        let chosen: Vec<_> = left.par_iter().with_min_len(TASK).map_init(Vec::new, find).collect();
+        let chosen: Vec<_> = left.par_iter().with_min_len(TASK).map_init(Default::default, find).collect();
         for (vertex, aggregate) in left.iter().zip(&chosen) {
             if let Some(aggregate) = *aggregate {
                 of[*vertex as usize].store(aggregate, Relaxed);
@@ -169,8 +208,9 @@ pub(super) fn aggregates(strong: &Strong<'_>) -> Aggregates {
     let of: Vec<AtomicU32> = collected(n, |_| AtomicU32::new(NONE));
     let is_connected = |vertex: u32| strong.is_connected(vertex);
     let is_free = |vertex: u32| of[vertex as usize].load(Relaxed) == NONE;
-    let mut count = seed(strong, &roots(strong, is_connected), &of, 0, 0);
-    let further = roots(strong, |vertex| is_connected(vertex) && is_free(vertex));
+    let keys = Keys::of(n);
+    let mut count = seed(strong, &roots(strong, &keys, is_connected), &of, 0, 0);
+    let further = roots(strong, &keys, |vertex| is_connected(vertex) && is_free(vertex));
     count = seed(strong, &further, &of, count, 2);
     join(&of, count, |vertex, to| strong.connections(vertex, to));
     // A connected vertex is near a root, unless its root has too few neighbours.
@@ -214,7 +254,7 @@ mod tests {
             let degree = |vertex: u32| strong.neighbours(vertex).count();
             let connections: usize = (0..strong.vertices() as u32).map(degree).sum();
             assert!(connections > 2 * strong.vertices(), "{name}: {connections}");
-            let found = roots(&strong, |_| true);
+            let found = roots(&strong, &Keys::of(strong.vertices()), |_| true);
             let mut near = vec![0; strong.vertices()];
             for &root in &found {
                 let around = strong.neighbours(root).chain([root]);

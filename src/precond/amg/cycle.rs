@@ -1,6 +1,6 @@
 //! The cycle over the levels, on a device.
 //!
-//! On each level, with D the diagonal of its matrix A, b its right-hand side and s a polynomial smoother:
+//! On each level, with A its matrix, b its right-hand side and s a polynomial smoother:
 //!
 //! ```text
 //! x = s b                       the first steps, from x = 0
@@ -9,60 +9,51 @@
 //! x = x + s (b - A x)           the last steps
 //! ```
 //!
-//! The smoother s b of degree 2 is e0 d + e1 D^-1 (b - A d) with d = c D^-1 b: an optimised Chebyshev
-//! polynomial of the fourth kind for the eigenvalues up to `largest`, in one step that follows a product. The
-//! smoothers before and after are the same, so the cycle is symmetric.
+//! The rows and columns of all matrices are divided by the square roots of the diagonal, so that every level
+//! has a unit diagonal. The smoother is then s = alpha I + beta A: an optimised Chebyshev polynomial of the
+//! fourth kind of degree 2 for the eigenvalues up to `largest`, or of degree 1 with beta = 0. The smoothers
+//! before and after are the same, so the cycle is symmetric.
 //!
 //! # Cost
-//! On each level 2 products for every degree of the smoother, one with P and one with P'. Vectors are counted
-//! with the sweeps below.
+//! On each level 2 products for every degree of the smoother, one with P and one with P'. Products take their
+//! sums with other vectors along, so that few passes over vectors are left.
 //!
 //! # Reference
 //! J. Lottes, Optimal polynomial smoothers for multigrid V-cycles, Numer. Linear Algebra Appl. 30, 2023.
 
 use super::hierarchy::{Hierarchy, Last, Level};
+use super::unit_diagonal::{Roots, with_factors};
 use crate::backend::{Choice, Operator, Pick};
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Formula, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::report::Levels;
-use crate::operator::{Cost, LinearOperator};
-use crate::parallel::lock;
+use crate::operator::{COPY, Cost, LinearOperator};
+use crate::parallel::{collected, lock};
 use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 names! {
-    /// `inverse` is D^-1.
-    vectors v { y, x, d, b, inverse }
+    vectors v { y, x, b, r, q }
     scalars s { none }
 }
 
-/// x = c D^-1 b.
-const START: Formula = sweep!({ "amg_start": x = [0] * inverse .* b; });
-/// After y = A x: y = b - y, x = e0 x + e1 D^-1 y.
-const STEP: Formula = sweep!({ "amg_step": y = b - y; x = [0] * x + [1] * inverse .* y; });
-/// y = b - y.
-const RESIDUAL: Formula = sweep!({ "amg_residual": y = b - y; });
-/// y = b - y, d = c D^-1 y.
-const AGAIN: Formula = sweep!({ "amg_again": y = b - y; d = [0] * inverse .* y; });
-/// x = x + d.
-const ADD: Formula = sweep!({ "amg_add": x = x + d; });
-/// b = b - y, d = x.
-const KEEP: Formula = sweep!({ "amg_keep": b = b - y; d = x; });
+/// After q = A r: q = x + beta q, r = q + alpha r.
+const TWO_STEPS: Formula = sweep!({ "amg_two_steps": q = x + [1] * q; r = q + [0] * r; });
+/// After q = A x: q = b - q, x = x + alpha q.
+const STEP: Formula = sweep!({ "amg_step": q = b - q; x = x + [0] * q; });
+/// x = x + y.
+const ADD: Formula = sweep!({ "amg_add": x = x + y; });
+/// b = b - y, r = x.
+const KEEP: Formula = sweep!({ "amg_keep": b = b - y; r = x; });
 
 /// All sweeps; the values of their numbers do not affect compilation.
-pub(super) const SWEEPS: &[Sweep<'static>] = &[
-    START.sweep.with(&[1.0]),
-    STEP.sweep.with(&[1.0; 2]),
-    RESIDUAL.sweep,
-    AGAIN.sweep.with(&[1.0]),
-    ADD.sweep,
-    KEEP.sweep,
-];
+pub(super) const SWEEPS: &[Sweep<'static>] =
+    &[TWO_STEPS.sweep.with(&[1.0; 2]), STEP.sweep.with(&[1.0]), ADD.sweep, KEEP.sweep, COPY.sweep];
 
-/// The smoothing steps on a last level that is not inverted.
+/// How often the smoother is applied on a last level that is not inverted: an even number.
 const LAST_STEPS: usize = 4;
 
 /// The degree of the smoother, and the shape of the cycle.
@@ -73,21 +64,23 @@ pub(super) struct Shape {
     pub twice: bool,
 }
 
-/// The smoother of a level: c, and e0 and e1 of degree 2.
+/// The smoother of a level: alpha I + beta A, without the second term if its degree is 1.
 #[derive(Clone, Copy)]
 struct Smoother {
-    c: f64,
-    step: Option<[f64; 2]>,
+    alpha: f64,
+    beta: Option<f64>,
 }
 
 impl Smoother {
     fn of(degree: u64, largest: f64) -> Smoother {
         let c = 4.0 / 3.0 / largest;
         if degree == 1 {
-            return Smoother { c: 1.125 * c, step: None };
+            return Smoother { alpha: 1.125 * c, beta: None };
         }
+        // With x = c b: e0 x + e1 (b - A x).
         let (first, second) = (1.023_872_875_703_13, 1.264_089_053_710_85);
-        Smoother { c, step: Some([first + second / 5.0, second * 12.0 / 5.0 / largest]) }
+        let (e0, e1) = (first + second / 5.0, second * 12.0 / 5.0 / largest);
+        Smoother { alpha: e0 * c + e1, beta: Some(-e1 * c) }
     }
 }
 
@@ -96,7 +89,6 @@ struct Smoothed<D: Device, S: Scalar> {
     n: usize,
     a: Operator<D, S>,
     backend: String,
-    inverse: D::Vector<S>,
     smoother: Smoother,
 }
 
@@ -116,10 +108,11 @@ enum LastOn<D: Device, S: Scalar> {
 /// The vectors of a level.
 struct Vectors<D: Device, S: Scalar> {
     b: D::Vector<S>,
+    /// The solution after the first steps, and in the end if the degree of the smoother is 1.
     x: D::Vector<S>,
-    y: D::Vector<S>,
+    /// The residual, and in the end the solution if the degree is 2.
+    r: D::Vector<S>,
     q: D::Vector<S>,
-    d: D::Vector<S>,
     /// The x of the first visit of two.
     kept: Option<D::Vector<S>>,
 }
@@ -141,6 +134,8 @@ pub(super) struct Cycle<D: Device, T, S: Scalar> {
     shape: Shape,
     /// A power of two: the levels are those of the matrix times this.
     scale: f64,
+    /// The reciprocal square roots of the diagonal of the first level.
+    roots: D::Vector<S>,
     space: Mutex<Space<D, S>>,
     outside: PhantomData<fn(T)>,
 }
@@ -153,12 +148,18 @@ pub(super) struct Builder<'a, D> {
 }
 
 impl<D: Device> Builder<'_, D> {
-    /// Builds the operator of a matrix; returns it with the name of its backend.
-    fn operator<S: Scalar>(&self, matrix: &Arc<Csr>) -> Result<(Operator<D, S>, String)>
+    /// Builds the operator of a matrix whose rows and columns are multiplied by factors; returns it with the
+    /// name of its backend.
+    fn operator<S: Scalar>(
+        &self,
+        matrix: &Csr,
+        rows: impl Fn(usize) -> f64 + Sync,
+        columns: impl Fn(usize) -> f64 + Sync,
+    ) -> Result<(Operator<D, S>, String)>
     where
         D: Pick<S>,
     {
-        let matrix = matrix.narrowed(size_of::<S>() == size_of::<f32>());
+        let matrix = Arc::new(with_factors(matrix, size_of::<S>() == size_of::<f32>(), rows, columns)?);
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
         let size = self.device.gpu_size().without_shared_launches();
         let choice = auto.settle_columns(&matrix, size_of::<S>(), &size, self.columns)?;
@@ -167,35 +168,28 @@ impl<D: Device> Builder<'_, D> {
         Ok((operator, choice.label()))
     }
 
-    fn vector<S: Scalar>(&self, host: &[f64]) -> Result<D::Vector<S>> {
-        let host: Vec<S> = host.iter().map(|&value| S::from_f64(value)).collect();
-        let mut vector = self.device.vector(host.len(), 1)?;
-        self.device.upload(&host, &mut vector)?;
-        Ok(vector)
+    fn smoothed<S: Scalar>(&self, matrix: &Csr, roots: &Roots, smoother: Smoother) -> Result<Smoothed<D, S>>
+    where
+        D: Pick<S>,
+    {
+        let (a, backend) = self.operator(matrix, |row| roots.at(row), |column| roots.at(column))?;
+        Ok(Smoothed { n: matrix.rows(), a, backend, smoother })
     }
 
-    fn smoothed<S: Scalar>(
+    fn level<S: Scalar>(
         &self,
-        matrix: &Arc<Csr>,
-        inverse: &[f64],
-        smoother: Smoother,
-    ) -> Result<Smoothed<D, S>>
+        level: &Level,
+        [roots, next]: [&Roots; 2],
+        degree: u64,
+    ) -> Result<LevelOn<D, S>>
     where
         D: Pick<S>,
     {
-        let (a, backend) = self.operator(matrix)?;
-        Ok(Smoothed { n: matrix.rows(), a, backend, inverse: self.vector(inverse)?, smoother })
-    }
-
-    fn level<S: Scalar>(&self, level: &Level, degree: u64) -> Result<LevelOn<D, S>>
-    where
-        D: Pick<S>,
-    {
-        let smoother = Smoother::of(degree, level.largest);
+        let (inverse, next) = (|row: usize| 1.0 / roots.at(row), |row: usize| next.at(row));
         Ok(LevelOn {
-            matrix: self.smoothed(&level.matrix, &level.inverse, smoother)?,
-            prolongator: self.operator(&level.prolongator)?.0,
-            restriction: self.operator(&level.restriction)?.0,
+            matrix: self.smoothed(&level.matrix, roots, Smoother::of(degree, level.largest))?,
+            prolongator: self.operator(&level.prolongator, inverse, next)?.0,
+            restriction: self.operator(&level.restriction, next, inverse)?.0,
         })
     }
 
@@ -210,23 +204,43 @@ impl<D: Device> Builder<'_, D> {
     where
         D: Pick<S>,
     {
-        let levels = hierarchy.levels.iter().map(|level| self.level(level, shape.degree));
+        let last_roots = match &hierarchy.last {
+            Last::Inverse(_) => Roots::ones(),
+            Last::Matrix(_, inverse, _) => Roots::of(inverse),
+        };
+        let roots = hierarchy.levels.iter().map(|level| Roots::of(&level.inverse));
+        let roots: Vec<Roots> = roots.chain([last_roots]).collect();
+        let pairs = roots.iter().zip(&roots[1..]);
+        let levels = hierarchy.levels.iter().zip(pairs);
+        let levels = levels.map(|(level, (own, next))| self.level(level, [own, next], shape.degree));
         let levels: Vec<LevelOn<D, S>> = levels.collect::<Result<_>>()?;
         let (last, rows_of_last) = match &hierarchy.last {
             Last::Inverse(inverse) => {
-                let (operator, backend) = self.operator(inverse)?;
+                let (operator, backend) = self.operator(inverse, |_| 1.0, |_| 1.0)?;
                 (LastOn::Inverse(operator, backend), inverse.rows())
             }
-            Last::Matrix(matrix, inverse, largest) => {
+            Last::Matrix(matrix, _, largest) => {
                 let smoother = Smoother::of(2, *largest);
-                (LastOn::Matrix(self.smoothed(matrix, inverse, smoother)?), matrix.rows())
+                (LastOn::Matrix(self.smoothed(matrix, &roots[roots.len() - 1], smoother)?), matrix.rows())
             }
         };
         let rows: Vec<usize> = levels.iter().map(|level| level.matrix.n).chain([rows_of_last]).collect();
         let space = Mutex::new(Space::new(self.device, &rows, shape, self.columns)?);
+        let host: Vec<S> = collected(rows[0], |row| S::from_f64(roots[0].at(row)));
+        let mut first_roots = self.device.vector(host.len(), 1)?;
+        self.device.upload(&host, &mut first_roots)?;
         let (nothing, outside) = (Arc::default(), PhantomData);
-        let mut cycle =
-            Cycle { levels, last, rows_of_last, described: nothing, shape, scale, space, outside };
+        let mut cycle = Cycle {
+            levels,
+            last,
+            rows_of_last,
+            described: nothing,
+            shape,
+            scale,
+            roots: first_roots,
+            space,
+            outside,
+        };
         for (level, (backend, bytes)) in described.levels.iter_mut().zip(cycle.built(self.columns)) {
             (level.backend, level.bytes) = (backend.to_owned(), bytes);
         }
@@ -241,7 +255,7 @@ impl<D: Device, S: Scalar> Space<D, S> {
             let vector = || device.vector(n, k);
             let between = at > 0 && at + 1 < rows.len();
             let kept = (shape.twice && between).then(vector).transpose()?;
-            Ok(Vectors { b: vector()?, x: vector()?, y: vector()?, q: vector()?, d: vector()?, kept })
+            Ok(Vectors { b: vector()?, x: vector()?, r: vector()?, q: vector()?, kept })
         };
         let levels = rows.iter().enumerate().map(of).collect::<Result<_>>()?;
         Ok(Space { columns: k, levels, slots: device.slots(1, k)? })
@@ -272,7 +286,7 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
 
     /// Returns the backend and the bytes of each level, with vectors of `k` columns.
     fn built(&self, k: usize) -> impl Iterator<Item = (&str, u64)> {
-        let vectors = move |n: usize| (n * (1 + 5 * k) * size_of::<S>()) as u64;
+        let vectors = move |n: usize| (n * 4 * k * size_of::<S>()) as u64;
         let levels = self.levels.iter().map(move |LevelOn { matrix, prolongator, restriction }| {
             let operators = [&matrix.a, prolongator, restriction].map(Operator::storage);
             (matrix.backend.as_str(), operators.iter().sum::<u64>() + vectors(matrix.n))
@@ -284,32 +298,49 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
         levels.chain([last])
     }
 
-    /// Solves approximately on a level and all later ones: from `b` of its vectors to `x`.
+    /// Returns the vector with the solution of a level, and one that is free.
+    fn solution<'a>(&self, at: usize, own: &'a mut Vectors<D, S>) -> [&'a mut D::Vector<S>; 2] {
+        let in_x = match (self.levels.get(at), &self.last) {
+            (Some(level), _) => level.matrix.smoother.beta.is_none(),
+            (None, LastOn::Inverse(..)) => true,
+            (None, LastOn::Matrix(_)) => false,
+        };
+        if in_x { [&mut own.x, &mut own.r] } else { [&mut own.r, &mut own.x] }
+    }
+
+    /// Solves approximately on a level and all later ones, from `b` of its vectors.
     fn solve(&self, device: &D, at: usize, spaces: &mut [Vectors<D, S>], slots: &mut D::Slots) -> Result<()> {
         let Some((own, later)) = spaces.split_first_mut() else { return Ok(()) };
         let Some(LevelOn { matrix, prolongator, restriction }) = self.levels.get(at) else {
             return match &self.last {
                 LastOn::Inverse(inverse, _) => inverse.apply(1.0, &own.b, 0.0, &mut own.x),
-                LastOn::Matrix(matrix) => {
-                    matrix.first_steps(device, own, slots)?;
-                    (1..LAST_STEPS).try_for_each(|_| matrix.further_steps(device, own, slots))
-                }
+                LastOn::Matrix(matrix) => matrix.smooth(own, slots),
             };
         };
-        matrix.first_steps(device, own, slots)?;
-        // y = b - A x
-        matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
-        RESIDUAL.run(device, [(v::y, &mut own.y)], [(v::b, &own.b)], slots, &[])?;
-        restriction.apply(1.0, &own.y, 0.0, &mut later[0].b)?;
+        let Smoother { alpha, beta } = matrix.smoother;
+        match beta {
+            // x is alpha b, and not needed yet.
+            None => matrix.a.apply_onto(-alpha, &own.b, (1.0, &own.b), &mut own.r, slots)?,
+            Some(beta) => {
+                matrix.a.apply_onto(beta, &own.b, (alpha, &own.b), &mut own.x, slots)?;
+                matrix.a.apply_onto(-1.0, &own.x, (1.0, &own.b), &mut own.r, slots)?;
+            }
+        }
+        restriction.apply(1.0, &own.r, 0.0, &mut later[0].b)?;
         self.solve(device, at + 1, later, slots)?;
         if later[0].kept.is_some() {
             self.solve_again(device, at + 1, later, slots)?;
         }
-        prolongator.apply(1.0, &later[0].x, 1.0, &mut own.x)?;
-        matrix.further_steps(device, own, slots)
+        let [correction, _] = self.solution(at + 1, &mut later[0]);
+        match beta {
+            None => prolongator.apply_onto(1.0, correction, (alpha, &own.b), &mut own.x, slots)?,
+            Some(_) => prolongator.apply(1.0, correction, 1.0, &mut own.x)?,
+        }
+        let Vectors { b, x, r, q, .. } = own;
+        matrix.further_steps(b, [x, r, q], slots)
     }
 
-    /// Adds the solution for the residual to `x`.
+    /// Adds the solution for the residual to the solution.
     fn solve_again(
         &self,
         device: &D,
@@ -321,11 +352,18 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
         let Some(mut kept) = own.kept.take() else { return Ok(()) };
         let outcome = (|| {
             let own = &mut spaces[0];
-            level.matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
-            let writes = [(v::b, &mut own.b), (v::d, &mut kept)];
-            KEEP.run(device, writes, [(v::y, &own.y), (v::x, &own.x)], slots, &[])?;
+            // y = A x; b = b - y
+            let [x, y] = self.solution(at, own);
+            level.matrix.a.apply(1.0, x, 0.0, y)?;
+            let (x, y) = match level.matrix.smoother.beta {
+                None => (&own.x, &own.r),
+                Some(_) => (&own.r, &own.x),
+            };
+            let writes = [(v::b, &mut own.b), (v::r, &mut kept)];
+            KEEP.run(device, writes, [(v::y, y), (v::x, x)], slots, &[])?;
             self.solve(device, at, spaces, slots)?;
-            ADD.run(device, [(v::x, &mut spaces[0].x)], [(v::d, &kept)], slots, &[])
+            let [x, _] = self.solution(at, &mut spaces[0]);
+            ADD.run(device, [(v::x, x)], [(v::y, &kept)], slots, &[])
         })();
         spaces[0].kept = Some(kept);
         outcome
@@ -333,46 +371,47 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
 }
 
 impl<D: Device, S: Scalar> Smoothed<D, S> {
-    /// x = s b; changes y.
-    fn first_steps(&self, device: &D, own: &mut Vectors<D, S>, slots: &mut D::Slots) -> Result<()> {
-        let Vectors { b, x, y, .. } = own;
-        let reads = [(v::inverse, &self.inverse), (v::b, &*b)];
-        START.run(device, [(v::x, &mut *x)], reads, slots, &[self.smoother.c])?;
-        match &self.smoother.step {
-            None => Ok(()),
-            Some(step) => self.a.apply_sweep([y, x], &[b, &self.inverse], slots, &STEP.sweep.with(step)),
-        }
+    /// x + s (b - A x) in place of x if the degree is 1, or else in r; changes q.
+    fn further_steps(
+        &self,
+        b: &D::Vector<S>,
+        [x, r, q]: [&mut D::Vector<S>; 3],
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        let Smoother { alpha, beta } = self.smoother;
+        let Some(beta) = beta else {
+            return self.a.apply_sweep([q, x], &[b], slots, &STEP.sweep.with(&[alpha]));
+        };
+        self.a.apply_onto(-1.0, x, (1.0, b), r, slots)?;
+        self.a.apply_sweep([q, r], &[x], slots, &TWO_STEPS.sweep.with(&[alpha, beta]))
     }
 
-    /// x = x + s (b - A x); changes y, q and d.
-    fn further_steps(&self, device: &D, own: &mut Vectors<D, S>, slots: &mut D::Slots) -> Result<()> {
-        let Vectors { b, x, y, q, d, .. } = own;
-        // y = b - A x, d = c D^-1 y
-        self.a.apply(1.0, x, 0.0, y)?;
-        let reads = [(v::b, &*b), (v::inverse, &self.inverse)];
-        AGAIN.run(device, [(v::y, &mut *y), (v::d, &mut *d)], reads, slots, &[self.smoother.c])?;
-        if let Some(step) = &self.smoother.step {
-            self.a.apply_sweep([q, &mut *d], &[&*y, &self.inverse], slots, &STEP.sweep.with(step))?;
+    /// Solves approximately by [`LAST_STEPS`] times the smoother of degree 2; the solution is in r.
+    fn smooth(&self, own: &mut Vectors<D, S>, slots: &mut D::Slots) -> Result<()> {
+        let Vectors { b, x, r, q, .. } = own;
+        let Smoother { alpha, beta } = self.smoother;
+        self.a.apply_onto(beta.unwrap_or(0.0), b, (alpha, b), x, slots)?;
+        let (mut from, mut to) = (x, r);
+        for _ in 1..LAST_STEPS {
+            self.further_steps(b, [from, to, q], slots)?;
+            (from, to) = (to, from);
         }
-        ADD.run(device, [(v::x, x)], [(v::d, &*d)], slots, &[])
+        Ok(())
     }
-}
 
-impl<D: Device, S: Scalar> Smoothed<D, S> {
-    /// Returns the cost of `first` first steps and `further` further ones for `k` columns, and of `products`
-    /// products with the matrix and these sweeps in addition.
-    fn cost(&self, k: usize, (first, further, products): (u64, u64, u64), sweeps: &[Formula]) -> Cost {
-        let bytes = |sweep: &Formula| sweep.bytes(self.n, k, size_of::<S>());
-        let (a, steps) = (self.a.cost_of(k), u64::from(self.smoother.step.is_some()) * (first + further));
-        let times = steps + further + products;
-        let smoothing =
-            first * bytes(&START) + further * (bytes(&AGAIN) + bytes(&ADD)) + steps * bytes(&STEP);
-        let others: u64 = sweeps.iter().map(bytes).sum();
-        // About two operations for each element of a sweep.
-        let passes = first + 2 * further + 2 * steps + sweeps.len() as u64;
+    /// Returns the cost of `times` applications of the smoother to `k` columns, the first of them from x = 0,
+    /// and of one residual if `restricts`.
+    fn cost(&self, k: usize, times: u64, restricts: bool) -> Cost {
+        let a = self.a.cost_of(k);
+        let smoothing = match self.smoother.beta {
+            Some(_) => 2 * times - 1,
+            None => times - 1,
+        };
+        // With each product: one more vector that is read, and about two operations for each element.
+        let (products, elements) = (smoothing + u64::from(restricts), (self.n * k) as u64);
         Cost {
-            bytes: times * a.bytes + smoothing + others,
-            flops: times * a.flops + 2 * passes * (self.n * k) as u64,
+            bytes: products * (a.bytes + elements * size_of::<S>() as u64),
+            flops: products * (a.flops + 2 * elements),
         }
     }
 }
@@ -392,9 +431,10 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
         let mut space = lock(&self.space);
         self.fit(device, &mut space, device.columns(x))?;
         let Space { levels, slots, .. } = &mut *space;
-        device.convert(self.scale, x, 0.0, &mut levels[0].b)?;
+        device.convert((self.scale, &self.roots), x, 0.0, &mut levels[0].b)?;
         self.solve(device, 0, levels, slots)?;
-        device.convert(alpha, &levels[0].x, beta, y)
+        let [solution, _] = self.solution(0, &mut levels[0]);
+        device.convert((alpha, &self.roots), solution, beta, y)
     }
 
     fn cost(&self) -> Cost {
@@ -403,8 +443,8 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
 
     fn cost_of(&self, k: usize) -> Cost {
         let (width, n) = (size_of::<S>(), self.shape().0);
-        let mut total =
-            Cost { bytes: (2 * n * k * (size_of::<T>() + width)) as u64, flops: 2 * (n * k) as u64 };
+        let outside = 2 * (n * k * (size_of::<T>() + width) + n * width);
+        let mut total = Cost { bytes: outside as u64, flops: 4 * (n * k) as u64 };
         let mut add = |times: u64, cost: Cost| {
             (total.bytes, total.flops) = (total.bytes + times * cost.bytes, total.flops + times * cost.flops);
         };
@@ -412,16 +452,18 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
         for (at, LevelOn { matrix, prolongator, restriction }) in self.levels.iter().enumerate() {
             if self.shape.twice && at > 0 {
                 // Between two visits.
-                add(visits, matrix.cost(k, (0, 0, 1), &[KEEP, ADD]));
+                let passes = KEEP.bytes(matrix.n, k, width) + ADD.bytes(matrix.n, k, width);
+                add(visits, matrix.a.cost_of(k));
+                add(visits, Cost { bytes: passes, flops: 2 * (matrix.n * k) as u64 });
                 visits *= 2;
             }
-            add(visits, matrix.cost(k, (1, 1, 1), &[RESIDUAL]));
+            add(visits, matrix.cost(k, 2, true));
             add(visits, prolongator.cost_of(k));
             add(visits, restriction.cost_of(k));
         }
         match &self.last {
             LastOn::Inverse(inverse, _) => add(visits, inverse.cost_of(k)),
-            LastOn::Matrix(matrix) => add(visits, matrix.cost(k, (1, LAST_STEPS as u64 - 1, 0), &[])),
+            LastOn::Matrix(matrix) => add(visits, matrix.cost(k, LAST_STEPS as u64, false)),
         }
         total
     }

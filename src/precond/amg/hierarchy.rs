@@ -136,7 +136,7 @@ impl Hierarchy {
                 restriction = prolongator.transposed()?;
             }
             laps.end("prediction");
-            let coarse = galerkin(&matrix, &prolongator, &restriction, &space)?;
+            let coarse = galerkin(&matrix, (&prolongator, &restriction), prolongation.width(), &space)?;
             laps.end("product");
             log::debug!("amg: level {} of {} rows: {:.4?}", levels.len(), matrix.rows(), laps.1);
             let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));

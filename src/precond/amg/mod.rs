@@ -20,6 +20,7 @@ mod hierarchy;
 mod smoothed;
 mod strength;
 mod tentative;
+mod unit_diagonal;
 
 use super::entry::{Construction, Given, Size};
 use super::jacobi::inverse_diagonal;

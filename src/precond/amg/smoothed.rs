@@ -10,7 +10,7 @@ use super::strength::Strong;
 use super::tentative::Tentative;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::product::{Rows, Workspace};
+use crate::format::product::{RowSum, Rows, Workspace};
 use crate::parallel::collected;
 use crate::spectrum::Tridiagonal;
 use rayon::prelude::*;
@@ -114,24 +114,25 @@ fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
 
 /// Returns the matrix without the connections that are not strong.
 fn filtered(matrix: &Csr, strong: &Csr, space: &Workspace) -> Result<Csr> {
-    let keeps = |row: usize, column: usize| {
-        row == column || strong.row_columns(row).binary_search(&(column as u32)).is_ok()
-    };
-    let size = (matrix.rows(), matrix.cols());
-    space.made_by_rows(
-        size,
-        |row| matrix.row_range(row).len(),
-        |row, sum| {
-            let weak = matrix.row(row).filter(|(column, _)| !keeps(row, *column));
-            let lost: f64 = weak.map(|(_, value)| value).sum();
-            let diagonal = matrix.get(row, row).unwrap_or(0.0);
-            let keeps_all = diagonal + lost < KEPT * diagonal;
-            for (column, value) in matrix.row(row).filter(|(column, _)| keeps_all || keeps(row, *column)) {
-                let added = if column == row && !keeps_all { lost } else { 0.0 };
-                sum.push(column as u32, value + added);
+    let (all, diagonal) = (Rows::of(matrix), matrix.diagonal());
+    let fill = |row: usize, sum: &mut RowSum<'_, 1>| {
+        // Both rows are in the order of their columns.
+        let mut kept = strong.row_columns(row).iter().copied().peekable();
+        let mut keeps = |column: usize| column == row || kept.next_if_eq(&(column as u32)).is_some();
+        let lost: f64 = all.row(row).filter(|(column, _)| !keeps(*column)).map(|(_, value)| value).sum();
+        if diagonal[row] + lost < KEPT * diagonal[row] {
+            return all.row(row).for_each(|(column, value)| sum.push(column as u32, [value]));
+        }
+        let mut kept = strong.row_columns(row).iter().copied().peekable();
+        for (column, value) in all.row(row) {
+            if column == row {
+                sum.push(column as u32, [value + lost]);
+            } else if kept.next_if_eq(&(column as u32)).is_some() {
+                sum.push(column as u32, [value]);
             }
-        },
-    )
+        }
+    };
+    space.made_by_rows((matrix.rows(), matrix.cols()), |row| matrix.row_range(row).len(), fill)
 }
 
 /// What the prolongator of a level is made from.
@@ -152,32 +153,58 @@ impl Prolongation<'_> {
         self.aggregates.count * self.tentative.entries.cols()
     }
 
-    /// Calls `entry` for each entry of a row of the tentative prolongator.
+    /// Returns the number of neighbouring columns that each block of the prolongator's entries has.
+    pub(crate) fn width(&self) -> usize {
+        let vectors = self.tentative.entries.cols();
+        [6, 3, 2].into_iter().find(|width| vectors.is_multiple_of(*width)).unwrap_or(1)
+    }
+
+    /// Calls `entry` for each block of W columns of a row of the tentative prolongator that is not zero.
     #[inline(always)]
-    fn tentative_row(&self, row: usize, mut entry: impl FnMut(u32, f64)) {
-        let aggregate = self.aggregates.of[row / self.block];
+    fn tentative_row<const W: usize>(&self, row: usize, mut entry: impl FnMut(u32, &[f64; W])) {
+        // A division takes longer than the rest of this function.
+        let node = if self.block == 1 { row } else { row / self.block };
+        let aggregate = self.aggregates.of[node];
         if aggregate == NONE {
             return;
         }
-        let count = self.tentative.entries.cols();
-        for (c, value) in self.tentative.entries.row(row).iter().enumerate().filter(|(_, v)| **v != 0.0) {
-            entry(aggregate * count as u32 + c as u32, *value);
+        let blocks = self.tentative.entries.row(row).as_chunks::<W>().0;
+        let first = aggregate * blocks.len() as u32;
+        for (block, values) in (first..).zip(blocks).filter(|(_, values)| **values != [0.0; W]) {
+            entry(block, values);
         }
     }
 
     /// Returns the tentative prolongator.
     pub(crate) fn plain(&self, space: &Workspace) -> Result<Csr> {
-        let size = (self.matrix.rows(), self.columns());
-        let count = self.tentative.entries.cols();
-        space.made_by_rows(
-            size,
-            |_| count,
-            |row, sum| self.tentative_row(row, |column, value| sum.push(column, value)),
+        match self.width() {
+            6 => self.plain_in_blocks::<6>(space),
+            3 => self.plain_in_blocks::<3>(space),
+            2 => self.plain_in_blocks::<2>(space),
+            _ => self.plain_in_blocks::<1>(space),
+        }
+    }
+
+    fn plain_in_blocks<const W: usize>(&self, space: &Workspace) -> Result<Csr> {
+        let blocks = self.tentative.entries.cols() / W;
+        space.made_by_rows::<W>(
+            (self.matrix.rows(), self.columns() / W),
+            |_| blocks,
+            |row, sum| self.tentative_row(row, |block, values| sum.push(block, *values)),
         )
     }
 
     /// Returns the smoothed prolongator.
     pub(crate) fn smoothed(&self, space: &Workspace) -> Result<Csr> {
+        match self.width() {
+            6 => self.smoothed_in_blocks::<6>(space),
+            3 => self.smoothed_in_blocks::<3>(space),
+            2 => self.smoothed_in_blocks::<2>(space),
+            _ => self.smoothed_in_blocks::<1>(space),
+        }
+    }
+
+    fn smoothed_in_blocks<const W: usize>(&self, space: &Workspace) -> Result<Csr> {
         let some = self.strong.some().filter(|_| self.block == 1);
         let filtered = some.map(|strong| filtered(self.matrix, strong, space)).transpose()?;
         let own = filtered.as_ref().map(|filtered| reciprocals(&filtered.diagonal()));
@@ -189,16 +216,17 @@ impl Prolongation<'_> {
             Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse)),
         };
         let omega = 4.0 / 3.0 / largest;
-        let size = (self.matrix.rows(), self.columns());
-        let count = self.tentative.entries.cols();
-        space.made_by_rows(
-            size,
-            |row| (self.matrix.row_range(row).len() + 1) * count,
+        let blocks = self.tentative.entries.cols() / W;
+        space.made_by_rows::<W>(
+            (self.matrix.rows(), self.columns() / W),
+            |row| (self.matrix.row_range(row).len() + 1) * blocks,
             |row, sum| {
-                self.tentative_row(row, |column, value| sum.add(column, value));
+                self.tentative_row(row, |block, values| sum.add(block, *values));
                 for (other, value) in rows.row(row) {
                     let by = -omega * inverse[row] * value;
-                    self.tentative_row(other, |column, value| sum.add(column, by * value));
+                    self.tentative_row::<W>(other, |block, values| {
+                        sum.add(block, values.map(|value| by * value));
+                    });
                 }
             },
         )
@@ -252,9 +280,15 @@ pub(super) fn predicted_entries(matrix: &Csr, prolongator: &Csr, restriction: &C
     (total as f64 / sampled.max(1) as f64 * rows as f64) as usize
 }
 
-/// Returns P' A P. An unknown with a diagonal of 0, which no other unknown affects, gets a positive one.
-pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr, space: &Workspace) -> Result<Csr> {
-    let product = space.product(restriction, &space.product(matrix, prolongator)?)?;
+/// Returns P' A P, where the entries of P come in blocks of `width` columns. An unknown with a diagonal of 0,
+/// which no other unknown affects, gets a positive one.
+pub(super) fn galerkin(
+    matrix: &Csr,
+    (prolongator, restriction): (&Csr, &Csr),
+    width: usize,
+    space: &Workspace,
+) -> Result<Csr> {
+    let product = space.product_of_three(restriction, matrix, prolongator, width)?;
     let mut diagonal = product.diagonal();
     let own = diagonal.clone();
     diagonal.sort_unstable_by(f64::total_cmp);
@@ -267,9 +301,9 @@ pub(super) fn galerkin(matrix: &Csr, prolongator: &Csr, restriction: &Csr, space
         (product.rows(), product.cols()),
         |row| product.row_range(row).len() + 1,
         |row, sum| {
-            product.row(row).for_each(|(column, value)| sum.add(column as u32, value));
+            product.row(row).for_each(|(column, value)| sum.add(column as u32, [value]));
             if is_empty(row) {
-                sum.add(row as u32, median);
+                sum.add(row as u32, [median]);
             }
         },
     )

@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::product::{Rows, Workspace};
+use crate::format::product::{RowSum, Rows, Workspace};
 use crate::parallel::collected;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -40,9 +40,9 @@ impl<'a> Norms<'a> {
             _ => Cow::Owned(space.made_by_rows(
                 (nodes, nodes),
                 |node| rows(node).map(|row| matrix.row_range(row).len()).sum(),
-                |node, sum| {
+                |node, sum: &mut RowSum<'_>| {
                     for (j, value) in rows(node).flat_map(|row| Rows::of(matrix).row(row)) {
-                        sum.add((j / block) as u32, value * value);
+                        sum.add((j / block) as u32, [value * value]);
                     }
                     sum.each(f64::sqrt);
                 },
@@ -89,9 +89,9 @@ impl<'a> Norms<'a> {
         let some = space.made_by_rows(
             (n, n),
             |row| self.norms.row_range(row).len(),
-            |i, sum| {
+            |i, sum: &mut RowSum<'_>| {
                 let kept = self.weights(i).filter(|&(j, weight)| j != i && keeps(i, j, weight));
-                kept.for_each(|(j, weight)| sum.push(j as u32, weight));
+                kept.for_each(|(j, weight)| sum.push(j as u32, [weight]));
             },
         )?;
         Ok(Strong { norms: self, some: Some(some) })
