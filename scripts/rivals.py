@@ -12,6 +12,7 @@ dictionary with the answer x:
 A rival that is not installed raises Missing. These environment variables name folders:
 
   SOLVER_EIGEN   Eigen's headers, if they are not in /usr/include/eigen3
+  SOLVER_AMGCL   AMGCL's headers
   SOLVER_PETSC   a PETSc with lib and include, such as petsc-3.26.1/arch-opt or Debian's /usr/lib/petsc
   SOLVER_GAP     the sources of the GAP Benchmark Suite
 """
@@ -214,6 +215,34 @@ class SciPy(Numpy):
         if info:
             raise RuntimeError(f"{method} did not converge: {info}")
         return x, count[0]
+
+
+def unknowns(a):
+    """Returns the unknowns of a node: the size of the blocks, or 1."""
+    try:
+        return block_size(a)
+    except Missing:
+        return 1
+
+
+class PyAmg(Numpy):
+    """CG with PyAMG's smoothed aggregation."""
+
+    def __init__(self, threads):
+        self.amg = module("pyamg")
+        self.version = f"PyAMG {self.amg.__version__}, smoothed aggregation, 1 thread"
+
+    def solve(self, a, b, rtol):
+        size = unknowns(a)
+        began = time.perf_counter()
+        levels = self.amg.smoothed_aggregation_solver(a.tobsr((size, size)) if size > 1 else a)
+        built = time.perf_counter() - began
+
+        def solve():
+            residuals = []
+            x = levels.solve(b, tol=rtol, accel="cg", maxiter=10000, residuals=residuals)
+            return x, len(residuals) - 1
+        return {"build_seconds": built, **solves(solve, self.wait)}
 
 
 class CuPy(SciPy):

@@ -64,12 +64,36 @@ class Eigen(Program):
         return json_of([self.program, file, what, repr(rtol), answer], OMP_NUM_THREADS=str(self.threads))
 
 
+class Amgcl(Eigen):
+    """CG with smoothed aggregation, with levels in f64 or f32. Nodes have as many unknowns as blocks have rows."""
+
+    def __init__(self, threads, precision="f64"):
+        headers = place("SOLVER_AMGCL", "the folder of AMGCL's headers", has="amgcl/amg.hpp")
+        flags = ["-std=c++17", "-O3", "-march=native", "-fopenmp", "-DNDEBUG", "-DAMGCL_NO_BOOST", "-I", headers]
+        self.program = compiled("amgcl", ["g++", *flags, os.path.join(HERE, "native", "amgcl.cpp")])
+        self.threads, self.none = threads, precision
+        self.name = f"AMGCL {precision} ({threads} threads)"
+        self.version = f"AMGCL, levels in {precision}, {threads} threads"
+
+    def solve(self, a, b, rtol, precond=None):
+        from rivals import unknowns
+        self.size = unknowns(a)
+        return super().solve(a, b, rtol, precond)
+
+    def run(self, file, answer, what, rtol=1e-8):
+        if what == "products":
+            raise Missing("its products are not called here")
+        command = [self.program, file, what, repr(rtol), answer, str(self.size)]
+        return json_of(command, OMP_NUM_THREADS=str(self.threads))
+
+
 class Petsc(Program):
     """PETSc with a process for each thread of other programs. Preconditioners are options, such as "-pc_type
     jacobi"; the matrix is in rows, or in blocks of one size."""
     none = "-pc_type none"
 
-    def __init__(self, threads, blocks=None):
+    def __init__(self, threads, blocks=None, precond=None):
+        self.precond, self.none = precond, precond or self.none
         prefix = place("SOLVER_PETSC", "a folder of PETSc with lib and include", "/usr/lib/petsc", "lib")
         if not shutil.which("mpirun"):
             raise Missing("not installed: there is no mpirun")
@@ -82,11 +106,13 @@ class Petsc(Program):
         self.processes, self.blocks = threads, blocks
         form = "AIJ" if blocks is None else "BAIJ"
         self.name = f"PETSc {form} ({threads} processes)"
-        self.version = f"PETSc {json_of([self.program, '-version_only'])['version']} {form}, {threads} processes"
+        version = json_of([self.program, "-version_only"])["version"]
+        self.version = " ".join(filter(None, [f"PETSc {version} {form}", precond])) + f", {threads} processes"
 
     def write(self, a, b):
-        from rivals import block_size
-        self.size = 1 if self.blocks is None else int(self.blocks) if self.blocks else block_size(a)
+        from rivals import block_size, unknowns
+        find = unknowns if self.precond else block_size
+        self.size = 1 if self.blocks is None else int(self.blocks) if self.blocks else find(a)
 
         def write(f):
             np.array([1211216, *a.shape, a.nnz], ">i4").tofile(f)

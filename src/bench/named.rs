@@ -20,6 +20,7 @@ const STUDIES: &[(&str, &str)] = studies![
     "end-to-end",
     "four-kernels",
     "markov",
+    "multigrid",
     "pagerank",
     "real",
     "serial-vs-cuda",

@@ -50,7 +50,12 @@ const WIDEST: f64 = 1e18;
 const NEAR: f64 = 4096.0;
 /// The most unknowns of a node.
 const MOST_UNKNOWNS: usize = 64;
-const STRENGTH: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
+/// The least weight of a strong connection of nodes of one unknown, and of several: blocks of elasticity are
+/// of more equal size than single entries, and a larger limit makes aggregates small and levels large.
+const SINGLE: f64 = 0.08;
+const SEVERAL: f64 = 0.02;
+/// The values of `strength`.
+const STRENGTH: Kind = Kind::WordOr(&["auto"], &Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0)));
 
 impl Construction for Row {
     const NAME: &'static str = "amg";
@@ -59,7 +64,12 @@ impl Construction for Row {
     const PARAMS: &'static [Param] = &[
         Param::new("degree", Kind::Whole(1, 2), "products of each smoothing step").or("2"),
         Param::word("cycle", &["v", "w"], "w: levels between the first and the last are visited twice"),
-        Param::new("strength", STRENGTH, "least weight of a strong connection").or("0.08"),
+        Param::new(
+            "strength",
+            STRENGTH,
+            "least weight of a strong connection; auto: 0.08, or 0.02 if a node has several unknowns",
+        )
+        .or("auto"),
         Param::new("coarse", Kind::Whole(1, 2000), "most unknowns of the last level").or("500"),
         Param::new("levels", Kind::Whole(1, 20), "most levels").or("20"),
         Param::word("prolongator", &["smoothed", "plain"], "plain: less work, more iterations"),
@@ -124,7 +134,7 @@ impl Construction for Row {
             return Err(Error::setting("precond", format!("amg:block={block}"), reason));
         }
         let options = Options {
-            strength: params.real("strength"),
+            strength: params.find_real("strength").unwrap_or(if block == 1 { SINGLE } else { SEVERAL }),
             coarse: params.whole("coarse") as usize,
             levels: params.whole("levels") as usize,
             smooths: params.word("prolongator") == Some("smoothed"),
