@@ -36,7 +36,7 @@ use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::{Pod, cast_slice};
 pub use chain::RankChain;
-pub(super) use chain::{RankSteps, Steps};
+pub(super) use chain::Steps;
 pub use graph::RankGraph;
 pub use network::Network;
 pub(super) use operator::{KeptOperator, kept_operator};
