@@ -28,7 +28,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let profiling = command::start(&mut args.run, &files)?;
     let plan = Plan::resolve(args, minres)?;
     let ahead = (Ahead::System(plan.method), plan.fetch);
-    let Some(_opening) = command::begin(&plan.run, &plan.running, ahead, || plan.describe())? else {
+    let Some(_opening) = command::begin(&plan.args.run, &plan.running, ahead, || plan.describe())? else {
         return Ok(true);
     };
     let (given, problem) = match launch::ranks() {
@@ -36,7 +36,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
         None => system(&plan)?,
     };
     let solved = solve(&plan, given, problem)?;
-    command::end(&plan.run, &profiling, solved, |report| Shown {
+    command::end(&plan.args.run, &profiling, solved, |report| Shown {
         lines: report.lines(),
         details: (report.details(), columns(report)),
         table: String::new(),
@@ -49,8 +49,8 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
 fn load_system(plan: &Plan) -> Result<Loaded> {
     let coordinates = plan.running.request.precond.takes_near_null() && plan.coordinates.is_none();
     let attached = plan.rhs == RhsName::Attached || coordinates;
-    let (as_stored, first_index) = (plan.as_stored, plan.first_index);
-    load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
+    let (as_stored, first_index) = (plan.args.as_stored, plan.args.first_index);
+    load(&plan.args.matrix, Options { as_stored, attached, first_index, ..Options::default() })
 }
 
 /// Warns of a list that may be counted from 1: as it was read, its first row is empty, and the
@@ -75,7 +75,7 @@ fn system(plan: &Plan) -> Result<(Given, Problem)> {
     let problem = plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?;
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
-    let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
+    let matrix = Matrix::of_loaded(plan.args.matrix.to_string_lossy(), loaded, seconds);
     Ok((Given::Whole(located(matrix, plan.coordinates.as_ref())?), problem))
 }
 
@@ -122,8 +122,8 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
         Given::Whole(matrix) => {
             let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
             warn_of_index(matrix.unsaid_index());
-            let solver = Solver::new(plan.method, &matrix).assume_symmetric(plan.assume_symmetric);
-            (solver.partition(plan.partition.clone()).tune(plan.run.tune), x0, None)
+            let solver = Solver::new(plan.method, &matrix).assume_symmetric(plan.args.assume_symmetric);
+            (solver.partition(plan.args.partition.clone()).tune(plan.args.run.tune), x0, None)
         }
         Given::OfRank(matrix) => {
             let x0 = plan.x0.as_ref().map(|x0| x0.rows_of_rank(&matrix)).transpose()?;
@@ -132,7 +132,7 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = solver
-        .project(plan.project)
+        .project(plan.args.project)
         .settled(plan.running.request.clone(), plan.running.settled.clone())
         .stopping(plan.stopping.clone())
         .time_from(began)
@@ -144,10 +144,10 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     launch::begin_iterations();
     prepared.cancel_by(&interrupted)?;
     let limits = Limits::new(plan.stopping.most_iterations(rows), plan.running.time_limit, began);
-    let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
+    let live = Live::new(plan.method.name(), limits, plan.args.run.monitor, monitored(problem.columns));
     let found = answer(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let (x, mut found) = found.map_err(|error| name_start(plan, error))?;
-    let written = write_output("solution", plan.output.as_deref(), reserved, |path| match &of_rank {
+    let written = write_output("solution", plan.args.output.as_deref(), reserved, |path| match &of_rank {
         Some(matrix) => matrix.write_vectors(path, &x, problem.columns),
         None => write_vectors(path, &x, problem.columns),
     });
@@ -155,12 +155,12 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     let device = prepared.into_device();
     drop((x, problem, of_rank));
     let machine = (&device, &*interrupted);
-    Ok(conclude(&plan.run, &mut *found, (explanation, written), machine, |found| report(plan, found)))
+    Ok(conclude(&plan.args.run, &mut *found, (explanation, written), machine, |found| report(plan, found)))
 }
 
 /// Returns the report, with hints that name flags.
 fn report(plan: &Plan, found: &dyn Found<Report = Report>) -> Report {
-    let matrix = plan.matrix.display();
+    let matrix = plan.args.matrix.display();
     let naming = |setting: &str, value: &str| match (setting, value) {
         ("method", "minres") => format!("solver minres --matrix {matrix}"),
         _ => as_flag(setting, value),
