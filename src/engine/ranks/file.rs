@@ -3,11 +3,11 @@
 
 use super::text::GraphRows;
 use super::{
-    Made, Plan, Purpose, RankGraph, RankMatrix, RankSource, common_multiple, symmetry, text,
-    unknowns_of_a_node,
+    Made, Purpose, RankGraph, RankMatrix, RankSource, common_multiple, symmetry, text, unknowns_of_a_node,
 };
 use crate::device::Ranks;
 use crate::engine::matrix::judged;
+use crate::engine::range::check_values;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
 use crate::precond::Preconditioner;
@@ -67,7 +67,7 @@ impl RankMatrix {
         drop(sample);
         let starts = ranks.agreed(file.cut(ranks.size(), together))?;
         let own = file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]);
-        let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
+        let own = ranks.agreed(purpose.checked(own))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
         let note =
             judged(purpose.method, file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
@@ -83,7 +83,7 @@ impl RankMatrix {
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
         let note =
             judged(purpose.method, text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
-        ranks.agreed(Plan::check_values(&text.rows, purpose))?;
+        ranks.agreed(check_values(purpose.precision, &text.rows))?;
         let sample = text.head(ranks, SAMPLE)?;
         let linear = purpose.method.needs().linear_m;
         let precond = sample.as_ref().map(|sample| purpose.precond.settle_for(sample, linear).to_string());
