@@ -469,8 +469,8 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the tolerance on the residual, relative to the right-hand side, at which a solve has converged: a
-    /// device may test it inside a batch. `None` if the residual is not tested.
+    /// Returns the tolerance on the residual, relative to the right-hand side, at which a solve has
+    /// converged: a device may test it inside a batch. `None` if the residual is not tested.
     pub(crate) fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),

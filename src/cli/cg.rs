@@ -79,7 +79,8 @@ fn system(plan: &Plan) -> Result<(Given, Problem)> {
     Ok((Given::Whole(located(matrix, plan.coordinates.as_ref())?), problem))
 }
 
-/// Solves with the live line of the method. Returns the solutions, n x k, row-major, and the rest of the answer.
+/// Solves with the live line of the method. Returns the solutions, n x k, row-major, and the rest of the
+/// answer.
 fn answer(
     prepared: &mut Prepared,
     problem: &Problem,

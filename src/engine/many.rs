@@ -209,9 +209,10 @@ impl Found for Answers {
 
 reports!(
     ///
-    /// It has a record for each column, and its other fields describe all columns together: `converged` is true
-    /// if every column converged, `iterations` and `seconds_solve` are those of the slowest column, residuals
-    /// are the largest of all columns, and `reason` is that of the first column that did not converge.
+    /// It has a record for each column, and its other fields describe all columns together: `converged` is
+    /// true if every column converged, `iterations` and `seconds_solve` are those of the slowest column,
+    /// residuals are the largest of all columns, and `reason` is that of the first column that did not
+    /// converge.
     Answers,
     Report
 );

@@ -47,8 +47,9 @@ impl Common {
 pub(crate) trait Found {
     type Report;
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up
-    /// to half a second; setting `cancel` ends the measurement. Does nothing after a solve on several devices.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes
+    /// up to half a second; setting `cancel` ends the measurement. Does nothing after a solve on several
+    /// devices.
     fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>);
 
     /// Returns the report; `naming` spells the settings in its advice.

@@ -161,9 +161,9 @@ impl Found for RanksEach {
 
 reports!(
     ///
-    /// It has a record for each personalisation, and its other fields describe all of them together: `converged`
-    /// is true if every one converged, iterations and times are those of the slowest, and the error bound is the
-    /// largest.
+    /// It has a record for each personalisation, and its other fields describe all of them together:
+    /// `converged` is true if every one converged, iterations and times are those of the slowest, and the
+    /// error bound is the largest.
     RanksEach,
     RankReport
 );
