@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. Items that only
 # tests call are `pub(crate)`, and their tests are unit tests.
-MOST_PUBLIC = 890
+MOST_PUBLIC = 878
 # Lines of comments and documentation with more than COLUMNS columns, indentation included.
 MOST_LONG = 0
 COLUMNS = 110

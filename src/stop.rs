@@ -358,7 +358,7 @@ pub(crate) fn stagnation_window(rows: usize) -> usize {
 /// if f64 can distinguish the matrix from a singular one.
 pub(crate) const DIVERGENCE: f64 = 1e10;
 
-/// A condition to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
+/// A condition to stop. Rules combine with [`StoppingRule::any`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub(crate) enum StoppingRule {
@@ -388,21 +388,12 @@ pub(crate) enum StoppingRule {
     ProductEnded(Arc<AtomicBool>),
     /// The first of these rules that holds.
     Any(Vec<StoppingRule>),
-    /// All of these rules hold at once; the reason is the last one's. Only tests combine rules so.
-    #[cfg_attr(not(test), allow(dead_code))]
-    All(Vec<StoppingRule>),
 }
 
 impl StoppingRule {
     /// Makes a rule that stops as soon as one of the rules holds.
     pub(crate) fn any(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::Any(rules.into_iter().collect())
-    }
-
-    /// Makes a rule that stops once all of the rules hold.
-    #[cfg(test)]
-    pub(crate) fn all(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
-        StoppingRule::All(rules.into_iter().collect())
     }
 
     /// Makes a rule that stops once this time has passed since a moment; `None` if that is
@@ -424,7 +415,6 @@ impl StoppingRule {
                 StoppingRule::Stagnation(window.max(&1).checked_next_multiple_of(stride).unwrap_or(*window))
             }
             StoppingRule::Any(rules) => StoppingRule::Any(each(rules)),
-            StoppingRule::All(rules) => StoppingRule::All(each(rules)),
             other => other.clone(),
         })
     }
@@ -433,15 +423,12 @@ impl StoppingRule {
     fn windows_fit_steps_of(&self, stride: usize) -> bool {
         match self {
             StoppingRule::Stagnation(window) => window.is_multiple_of(stride),
-            StoppingRule::Any(rules) | StoppingRule::All(rules) => {
-                rules.iter().all(|rule| rule.windows_fit_steps_of(stride))
-            }
+            StoppingRule::Any(rules) => rules.iter().all(|rule| rule.windows_fit_steps_of(stride)),
             _ => true,
         }
     }
 
-    /// Returns the same rule without tolerances on the residual, except for those combined with other rules
-    /// by [`StoppingRule::all`].
+    /// Returns the same rule without tolerances on the residual.
     pub(crate) fn without_tolerances(&self) -> StoppingRule {
         match self {
             StoppingRule::RelativeResidual(_)
@@ -479,13 +466,11 @@ impl StoppingRule {
                 flag.load(Ordering::Relaxed).then_some(StopReason::Interrupted)
             }
             StoppingRule::Any(rules) => rules.iter().find_map(|r| r.check(now)),
-            StoppingRule::All(rules) => rules.iter().map(|r| r.check(now)).collect::<Option<Vec<_>>>()?.pop(),
         }
     }
 
-    /// Returns the tolerance on the residual, relative to the right-hand side, that alone suffices to
-    /// stop: a device may test it inside a batch. `None` if the residual is not tested, or only
-    /// together with other rules.
+    /// Returns the tolerance on the residual, relative to the right-hand side, at which a solve has
+    /// converged: a device may test it inside a batch. `None` if the residual is not tested.
     pub(crate) fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
@@ -499,17 +484,6 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the residual, relative to the right-hand side, at which a solve has converged: the
-    /// tolerance of [`residual_tolerance`](Self::residual_tolerance), or one that counts only
-    /// together with other rules.
-    pub(crate) fn goal(&self, norms: &Norms) -> Option<f64> {
-        match self {
-            StoppingRule::Any(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::max),
-            StoppingRule::All(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::min),
-            other => other.residual_tolerance(norms),
-        }
-    }
-
     /// Returns whether a product of the caller has ended the solve, so that NaN is its result
     /// and no evidence.
     pub(crate) fn product_has_ended(&self) -> bool {
@@ -520,7 +494,7 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the growth of the residual that alone suffices to stop.
+    /// Returns the growth of the residual that suffices to stop.
     pub(crate) fn divergence(&self) -> Option<f64> {
         match self {
             StoppingRule::Divergence(factor) => Some(*factor),
@@ -529,7 +503,7 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the number of iterations that alone suffices to stop.
+    /// Returns the number of iterations that suffices to stop.
     pub(crate) fn most_iterations(&self) -> Option<usize> {
         match self {
             StoppingRule::MaxIterations(limit) => Some(*limit),
@@ -549,8 +523,6 @@ impl StoppingRule {
             StoppingRule::Any(rules) => {
                 rules.iter().map(|r| r.iterations_left(now)).min().unwrap_or(usize::MAX)
             }
-            // A conjunction may hold after any iteration.
-            StoppingRule::All(_) => 1,
             _ => usize::MAX,
         }
     }

@@ -7,7 +7,7 @@ use super::rivals;
 use super::study::{Sweep, What};
 use crate::backend::timing::operand;
 use crate::engine::{
-    DeviceSettings, Markov, Matrix, Multiply, Pagerank, RunSettings, Solver, SystemSettings,
+    DeviceSettings, Found, Markov, Matrix, Multiply, Pagerank, RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
 use crate::observe::Common;

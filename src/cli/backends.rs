@@ -2,7 +2,7 @@
 
 use super::flags::bad;
 use super::layout::wrapped;
-use super::{print, print_json};
+use super::print_found;
 use crate::backend::{Entry, REGISTRY, auto_entries, backend_names, recommended};
 use crate::error::Result;
 use crate::spelling::{did_you_mean, nearest};
@@ -76,16 +76,15 @@ fn row(entry: &Entry) -> Row {
 pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
     let named = |row: &Row| args.name.as_ref().is_none_or(|name| name == row.name);
     let rows: Vec<Row> = REGISTRY.iter().map(row).filter(named).collect();
-    match &args.name {
-        Some(name) if rows.is_empty() => {
-            let near = did_you_mean(&nearest(name, backend_names()));
-            let reason = format!("there is no such backend; {near}solver backends --all lists them");
-            return Err(bad("NAME", name, reason));
-        }
-        _ if args.json => print_json(&rows)?,
-        Some(_) => print(&rows.iter().map(details).collect::<Vec<_>>().join("\n"))?,
-        None => print(&list(&rows, args.all))?,
+    if let Some(name) = args.name.as_ref().filter(|_| rows.is_empty()) {
+        let near = did_you_mean(&nearest(name, backend_names()));
+        let reason = format!("there is no such backend; {near}solver backends --all lists them");
+        return Err(bad("NAME", name, reason));
     }
+    print_found(args.json, &rows, |rows| match &args.name {
+        Some(_) => rows.iter().map(details).collect::<Vec<_>>().join("\n"),
+        None => list(rows, args.all),
+    })?;
     Ok(true)
 }
 

@@ -3,24 +3,23 @@
 mod ranks;
 
 use super::args::CgArgs;
-use super::command::{self, Shown, Solved, write_output};
+use super::command::{self, Shown, Solved, conclude, write_output};
 use super::flags::as_flag;
 use super::load::load;
 use super::plan::{Plan, located};
 use super::progress::{Largest, Limits, Live, show_phases};
 use super::{choices, flags, interrupt, launch};
 use crate::engine::{
-    self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RankMatrix, RhsName,
-    RightHandSides, RunSettings, Solver, SystemSettings,
+    Ahead, DeviceSettings, Found, Matrix, Prepared, RankMatrix, RhsName, RightHandSide, RightHandSides,
+    RunSettings, Solver, SystemSettings,
 };
 use crate::error::{Error, Result};
+use crate::observe::Report;
 use crate::observe::report::ColumnReport;
-use crate::observe::{History, Report};
 use crate::solve::problem::Problem;
 use crate::source::{Loaded, Options, UnsaidIndex, write_vectors};
 use crate::text::duration;
 use std::borrow::Cow;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
@@ -29,7 +28,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let profiling = command::start(&mut args.run, &files)?;
     let plan = Plan::resolve(args, minres)?;
     let ahead = (Ahead::System(plan.method), plan.fetch);
-    let Some(_opening) = command::begin(&plan.run, &plan.running, ahead, || plan.describe())? else {
+    let Some(_opening) = command::begin(&plan.args.run, &plan.running, ahead, || plan.describe())? else {
         return Ok(true);
     };
     let (given, problem) = match launch::ranks() {
@@ -37,7 +36,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
         None => system(&plan)?,
     };
     let solved = solve(&plan, given, problem)?;
-    command::end(&plan.run, &profiling, solved, |report| Shown {
+    command::end(&plan.args.run, &profiling, solved, |report| Shown {
         lines: report.lines(),
         details: (report.details(), columns(report)),
         table: String::new(),
@@ -50,8 +49,8 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
 fn load_system(plan: &Plan) -> Result<Loaded> {
     let coordinates = plan.running.request.precond.takes_near_null() && plan.coordinates.is_none();
     let attached = plan.rhs == RhsName::Attached || coordinates;
-    let (as_stored, first_index) = (plan.as_stored, plan.first_index);
-    load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
+    let (as_stored, first_index) = (plan.args.as_stored, plan.args.first_index);
+    load(&plan.args.matrix, Options { as_stored, attached, first_index, ..Options::default() })
 }
 
 /// Warns of a list that may be counted from 1: as it was read, its first row is empty, and the
@@ -76,72 +75,32 @@ fn system(plan: &Plan) -> Result<(Given, Problem)> {
     let problem = plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?;
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
-    let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
+    let matrix = Matrix::of_loaded(plan.args.matrix.to_string_lossy(), loaded, seconds);
     Ok((Given::Whole(located(matrix, plan.coordinates.as_ref())?), problem))
 }
 
-/// The answer for one right-hand side or several.
-enum Found {
-    One(Box<Answer>),
-    Many(Answers),
-}
-
-impl Found {
-    /// Solves with the live line of the method.
-    fn solve(
-        prepared: &mut Prepared,
-        problem: &Problem,
-        start: Option<(&[f64], &str)>,
-        live: Live,
-    ) -> Result<Found> {
-        if problem.columns == 1 {
-            let mut b = engine::RightHandSide::of(problem);
-            if let Some((x0, name)) = start {
-                b = b.from_start(x0).start_named(name);
-            }
-            let mut live = live;
-            let answer = prepared.solve_watched(b, &mut [&mut live]);
-            live.finish();
-            return answer.map(|answer| Found::One(Box::new(answer)));
-        }
-        let mut b = RightHandSides::from(problem);
+/// Solves with the live line of the method. Returns the solutions, n x k, row-major, and the rest of the
+/// answer.
+fn answer(
+    prepared: &mut Prepared,
+    problem: &Problem,
+    start: Option<(&[f64], &str)>,
+    mut live: Live,
+) -> Result<(Vec<f64>, Box<dyn Found<Report = Report>>)> {
+    if problem.columns == 1 {
+        let mut b = RightHandSide::of(problem);
         if let Some((x0, name)) = start {
             b = b.from_start(x0).start_named(name);
         }
-        let mut live = Largest::new(live);
-        let answers = prepared.solve_many_watched(b, &mut [&mut live]);
-        live.finish();
-        answers.map(Found::Many)
+        let mut answer = prepared.solve_watched(b, &mut [&mut live])?;
+        return Ok((answer.take_x(), Box::new(answer)));
     }
-
-    /// Returns the solutions, n x k, row-major, and k.
-    fn x(&self) -> (&[f64], usize) {
-        match self {
-            Found::One(answer) => (answer.x(), 1),
-            Found::Many(answers) => (answers.x(), answers.count()),
-        }
+    let mut b = RightHandSides::from(problem);
+    if let Some((x0, name)) = start {
+        b = b.from_start(x0).start_named(name);
     }
-
-    fn measure_limit(&mut self, device: &DeviceHandle, cancel: &AtomicBool) {
-        match self {
-            Found::One(answer) => answer.measure_limit(device, Some(cancel)),
-            Found::Many(answers) => answers.measure_limit(device, Some(cancel)),
-        }
-    }
-
-    fn report_naming(&self, naming: engine::Naming<'_>) -> Report {
-        match self {
-            Found::One(answer) => answer.report_naming(naming),
-            Found::Many(answers) => answers.report_naming(naming),
-        }
-    }
-
-    fn into_history(self, report: Report) -> History {
-        match self {
-            Found::One(answer) => History::new(report, answer.into_recorder()),
-            Found::Many(answers) => History::of_columns(report, answers.into_recorders()),
-        }
-    }
+    let mut answers = prepared.solve_many_watched(b, &mut [&mut Largest::new(live)])?;
+    Ok((answers.take_x(), Box::new(answers)))
 }
 
 /// Describes the residuals of `--monitor`.
@@ -164,8 +123,8 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
         Given::Whole(matrix) => {
             let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
             warn_of_index(matrix.unsaid_index());
-            let solver = Solver::new(plan.method, &matrix).assume_symmetric(plan.assume_symmetric);
-            (solver.partition(plan.partition.clone()).tune(plan.run.tune), x0, None)
+            let solver = Solver::new(plan.method, &matrix).assume_symmetric(plan.args.assume_symmetric);
+            (solver.partition(plan.args.partition.clone()).tune(plan.args.run.tune), x0, None)
         }
         Given::OfRank(matrix) => {
             let x0 = plan.x0.as_ref().map(|x0| x0.rows_of_rank(&matrix)).transpose()?;
@@ -174,7 +133,7 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = solver
-        .project(plan.project)
+        .project(plan.args.project)
         .settled(plan.running.request.clone(), plan.running.settled.clone())
         .stopping(plan.stopping.clone())
         .time_from(began)
@@ -186,30 +145,23 @@ fn solve(plan: &Plan, given: Given, problem: Problem) -> Result<Solved<Report>> 
     launch::begin_iterations();
     prepared.cancel_by(&interrupted)?;
     let limits = Limits::new(plan.stopping.most_iterations(rows), plan.running.time_limit, began);
-    let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
-    let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
-    let mut found = found.map_err(|error| name_start(plan, error))?;
-    let written = write_output("solution", plan.output.as_deref(), reserved, |path| {
-        let (x, columns) = found.x();
-        match &of_rank {
-            Some(matrix) => matrix.write_vectors(path, x, columns),
-            None => write_vectors(path, x, columns),
-        }
+    let live = Live::new(plan.method.name(), limits, plan.args.run.monitor, monitored(problem.columns));
+    let found = answer(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
+    let (x, mut found) = found.map_err(|error| name_start(plan, error))?;
+    let written = write_output("solution", plan.args.output.as_deref(), reserved, |path| match &of_rank {
+        Some(matrix) => matrix.write_vectors(path, &x, problem.columns),
+        None => write_vectors(path, &x, problem.columns),
     });
     let explanation = prepared.explanation().clone();
-    // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
-    drop((problem, of_rank));
-    interrupt::measuring_the_stream(|| found.measure_limit(&device, &interrupted));
-    let report = report(plan, &found);
-    let history = found.into_history(report);
-    let written = plan.run.write_results(written, || &history);
-    Ok(Solved { report: history.report, explanation, written })
+    drop((x, problem, of_rank));
+    let machine = (&device, &*interrupted);
+    Ok(conclude(&plan.args.run, &mut *found, (explanation, written), machine, |found| report(plan, found)))
 }
 
 /// Returns the report, with hints that name flags.
-fn report(plan: &Plan, found: &Found) -> Report {
-    let matrix = plan.matrix.display();
+fn report(plan: &Plan, found: &dyn Found<Report = Report>) -> Report {
+    let matrix = plan.args.matrix.display();
     let naming = |setting: &str, value: &str| match (setting, value) {
         ("method", "minres") => format!("solver minres --matrix {matrix}"),
         _ => as_flag(setting, value),

@@ -9,9 +9,16 @@ use crate::error::Result;
 use crate::observe::report::Parts;
 use crate::text::duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::ops::Range;
 
 /// Makes an aligned table; all columns but the first and the last hold numbers.
 pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let last = header.len().saturating_sub(1);
+    table_with(header, rows, 1..last)
+}
+
+/// Formats a table whose columns in the range `right` are aligned on the right.
+pub(super) fn table_with(header: &[&str], rows: Vec<Vec<String>>, right: Range<usize>) -> String {
     let mut table = Table::new();
     let width = u16::try_from(columns()).unwrap_or(u16::MAX);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -19,7 +26,7 @@ pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     rows.into_iter().for_each(|row| {
         table.add_row(row);
     });
-    for column in 1..header.len().saturating_sub(1) {
+    for column in right {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }

@@ -8,7 +8,7 @@ use super::running::{MaybeNamed, RunArgs, Running};
 use super::summary::{LABELS, Line, verbose};
 use super::{choices, fetch, flags, interrupt, over_ranks, print, print_json};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Opening};
+use crate::engine::{Ahead, DeviceHandle, Found, Opening};
 use crate::error::Result;
 use crate::files::Reserved;
 use crate::observe::{Common, Phase, profile};
@@ -16,6 +16,7 @@ use crate::source::catalog::Entry;
 use serde::Serialize;
 use std::ops::DerefMut;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// What a solve returns.
 pub(super) struct Solved<R> {
@@ -93,6 +94,21 @@ pub(super) fn end<R: Serialize + DerefMut<Target = Common>>(
         }
     };
     written.and(printed).map(|()| report.converged)
+}
+
+/// Measures the stream bandwidth for the report, and writes the history. The measurement needs about as much
+/// memory as the solve.
+pub(super) fn conclude<R>(
+    run: &RunArgs,
+    found: &mut dyn Found<Report = R>,
+    (explanation, written): (Explanation, Result<()>),
+    (device, interrupted): (&DeviceHandle, &AtomicBool),
+    report: impl FnOnce(&dyn Found<Report = R>) -> R,
+) -> Solved<R> {
+    interrupt::measuring_the_stream(|| found.measure_limit(device, Some(interrupted)));
+    let report = report(found);
+    let written = run.write_results(written, || found.history_of(&report));
+    Solved { report, explanation, written }
 }
 
 /// Writes what `named` is with `write` into the reserved space, if `--output` names a file.

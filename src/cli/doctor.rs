@@ -3,7 +3,7 @@
 
 use super::args::DoctorArgs;
 use super::layout::wrapped;
-use super::{flags, print, print_json};
+use super::{flags, print_found};
 use crate::engine::doctor::{Finding, State, examine};
 use crate::error::Result;
 
@@ -15,11 +15,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
         }
     }
     let healthy = findings.iter().all(|f| f.state != State::Failed);
-    if args.json {
-        print_json(&findings)?;
-    } else {
-        print(&in_words(&findings))?;
-    }
+    print_found(args.json, &findings, |findings| in_words(findings))?;
     Ok(healthy)
 }
 

@@ -8,7 +8,7 @@ use super::layout::{labelled, wrapped};
 use super::load::load_matrix;
 use super::plan::check_partition;
 use super::progress::{during, metered};
-use super::{fetch, launch, print, print_json};
+use super::{fetch, launch, print_found};
 use crate::engine::{Cluster, Info, Network};
 use crate::error::Result;
 use crate::observe::Meter;
@@ -30,11 +30,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
         return levels::run(args, precond);
     }
     let info = describe(args)?;
-    if args.json {
-        print_json(&info)?;
-    } else {
-        print(&in_words(&info))?;
-    }
+    print_found(args.json, &info, in_words)?;
     Ok(true)
 }
 
@@ -62,10 +58,7 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     let (per_machine, partition) = (args.ranks_per_machine, args.partition.clone());
     let cluster = Cluster { ranks, per_machine, network, partition };
     let prediction = during("timing iterations on this machine".to_owned(), || matrix.over_ranks(&cluster))?;
-    match args.json {
-        true => print_json(&prediction)?,
-        false => print(&labelled(12, &prediction.lines()))?,
-    }
+    print_found(args.json, &prediction, |prediction| labelled(12, &prediction.lines()))?;
     Ok(true)
 }
 

@@ -197,6 +197,15 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&format!("{text}\n"))
 }
 
+/// Prints what a command has found: as JSON, or in words.
+pub(super) fn print_found<R: serde::Serialize>(
+    json: bool,
+    found: &R,
+    in_words: impl FnOnce(&R) -> String,
+) -> Result<()> {
+    if json { print_json(found) } else { print(&in_words(found)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

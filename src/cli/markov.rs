@@ -1,6 +1,6 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each closed class of states.
 
-use super::command::{self, Shown, Solved, write_output};
+use super::command::{self, Shown, Solved, conclude, write_output};
 use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::load::{load_labelled, shown};
@@ -13,7 +13,6 @@ use crate::engine::{
     Ahead, DeviceSettings, Markov, Matrix, Partition, RankChain, RankSource, RunSettings, Weights,
 };
 use crate::error::Result;
-use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
 use crate::source::catalog::Entry;
 use crate::source::{Options, Shared};
@@ -97,33 +96,6 @@ fn chain_over(ranks: &Ranks, args: &MarkovArgs) -> Result<RankChain> {
     Ok(RankChain::distribute(ranks, whole.as_ref()))
 }
 
-/// The live line of a class, removed when the solve of the class ends.
-struct ClassLine(Option<Live>);
-
-impl ClassLine {
-    fn new(limits: Limits, monitor: Option<usize>) -> ClassLine {
-        ClassLine(Some(Live::new("markov", limits, monitor, "||pi P - pi|| from the last step")))
-    }
-}
-
-impl Observer for ClassLine {
-    fn batch(&mut self, batch: &Batch<'_>) {
-        self.0.iter_mut().for_each(|live| live.batch(batch));
-    }
-
-    fn phase(&mut self, what: &'static str) {
-        self.0.iter_mut().for_each(|live| live.phase(what));
-    }
-}
-
-impl Drop for ClassLine {
-    fn drop(&mut self) {
-        if let Some(live) = self.0.take() {
-            live.finish();
-        }
-    }
-}
-
 /// Finds the distributions of all classes, writes the results, and measures the stream bandwidth.
 fn solve(
     args: &MarkovArgs,
@@ -154,12 +126,13 @@ fn solve(
     launch::begin_iterations();
     prepared.cancel_by(&interrupted);
     let limits = Limits::new(max_iters, running.time_limit, began);
-    let monitor = args.run.monitor;
-    let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;
+    // Each class has a line until its solve ends.
+    let live = || Live::new("markov", limits, args.run.monitor, "||pi P - pi|| from the last step");
+    let mut found = prepared.solve_watched(|_| Some(Box::new(live())))?;
     let written = write_output("distribution", args.output.as_deref(), reserved, |path| found.write(path));
-    let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
-    let written = args.run.write_results(written, || found.history_naming(&as_flag));
     let explanation = found.explanation().clone();
-    Ok(Solved { report: found.report_naming(&as_flag), explanation, written })
+    let machine = (&prepared.into_device(), &*interrupted);
+    Ok(conclude(&args.run, &mut found, (explanation, written), machine, |found| {
+        found.report_naming(&as_flag)
+    }))
 }

@@ -1,8 +1,9 @@
 //! `solver matrices`: the catalog and the generators as a table.
 
 use super::args::MatricesArgs;
-use super::layout::{columns, wrapped, wrapped_with};
-use super::{print, print_json, thousands};
+use super::choices::table_with;
+use super::layout::{wrapped, wrapped_with};
+use super::{print_found, thousands};
 use crate::error::{Error, Result};
 use crate::source::catalog::{self, Definite, Entry};
 use crate::source::generate;
@@ -48,11 +49,7 @@ pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
             name: filter.clone(),
         });
     }
-    if args.json {
-        print_json(&listing)?;
-    } else {
-        print(&in_words(&listing))?;
-    }
+    print_found(args.json, &listing, in_words)?;
     Ok(true)
 }
 
@@ -70,26 +67,14 @@ fn names() -> impl Iterator<Item = &'static str> {
 fn in_words(listing: &Listing) -> String {
     let mut text = String::new();
     if !listing.catalog.is_empty() {
-        let mut table = comfy_table::Table::new();
-        let columns = u16::try_from(columns()).unwrap_or(u16::MAX);
-        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(columns);
-        table.load_preset(comfy_table::presets::NOTHING).set_header([
-            "name",
-            "rows",
-            "entries",
-            "symmetric",
-            "definite",
-            "kind",
-            "downloaded",
-        ]);
-        for row in &listing.catalog {
+        let row = |row: &Row| {
             let yes = |holds: bool| if holds { "yes" } else { "no" };
             let definite = match row.entry.definite {
                 Definite::Yes => "yes",
                 Definite::No => "no",
                 Definite::Unknown => "?",
             };
-            table.add_row([
+            vec![
                 row.entry.name.clone(),
                 thousands(row.entry.rows),
                 thousands(row.entry.entries),
@@ -97,14 +82,11 @@ fn in_words(listing: &Listing) -> String {
                 definite.to_owned(),
                 row.entry.kind.clone(),
                 yes(row.fetched.is_some()).to_owned(),
-            ]);
-        }
-        for column in [1, 2] {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(comfy_table::CellAlignment::Right);
-            }
-        }
-        text.push_str(&format!("{}\n\n", table.trim_fmt()));
+            ]
+        };
+        let header = ["name", "rows", "entries", "symmetric", "definite", "kind", "downloaded"];
+        text.push_str(&table_with(&header, listing.catalog.iter().map(row).collect(), 1..3));
+        text.push('\n');
         let fetched = "A matrix of the catalog is downloaded on first use, as in solver cg NAME.";
         text.push_str(&wrapped("", fetched));
     }

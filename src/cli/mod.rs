@@ -45,7 +45,7 @@ use crate::error::Error;
 use crate::text::{count_from_one, duration, thousands};
 use crate::{files, signals};
 use args::Command;
-use launch::{COULD_NOT_RUN, print, print_json};
+use launch::{COULD_NOT_RUN, print, print_found, print_json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;

@@ -3,22 +3,20 @@
 pub(super) mod args;
 mod plan;
 
-use super::command::{self, Shown, Solved, write_output};
+use super::command::{self, Shown, Solved, conclude, write_output};
 use super::flags::{self, as_flag};
 use super::load::{load_labelled, shown};
 use super::progress::{Largest, Limits, Live, show_phases};
 use super::{interrupt, launch};
 use crate::device::Ranks;
-use crate::engine::pagerank::{Prepared, RankReport};
-use crate::engine::{Ahead, DeviceSettings, Matrix, Pagerank, RankGraph, RankSource, RunSettings};
+use crate::engine::pagerank::RankReport;
+use crate::engine::{Ahead, DeviceSettings, Found, Matrix, Pagerank, RankGraph, RankSource, RunSettings};
 use crate::error::Result;
-use crate::files::Reserved;
 use crate::format::Duplicates;
 use crate::source::Options;
 use args::PagerankArgs;
 use plan::Plan;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
@@ -95,37 +93,21 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<Solved<RankReport>> {
     launch::begin_iterations();
     prepared.cancel_by(&interrupted);
     let limits = Limits::new(max_iters, time_limit, began);
-    if each {
-        return solve_each(args, prepared, (limits, reserved), &interrupted);
-    }
-    let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");
-    let ranks = prepared.solve_watched(&mut [&mut live]);
-    live.finish();
-    let mut ranks = ranks?;
-    let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
+    let output =
+        |found: &dyn Fn(&Path) -> Result<()>| write_output("ranks", args.output.as_deref(), reserved, found);
+    let live = |what| Live::new("pagerank", limits, args.run.monitor, what);
+    let (mut found, written): (Box<dyn Found<Report = RankReport>>, _) = if each {
+        let what = "largest error bound from the last step of the running columns";
+        let ranks = prepared.solve_each_watched(&mut [&mut Largest::new(live(what))])?;
+        let written = output(&|path| ranks.write(path));
+        (Box::new(ranks), written)
+    } else {
+        let ranks = prepared.solve_watched(&mut [&mut live("error bound from the last step")])?;
+        let written = output(&|path| ranks.write(path));
+        (Box::new(ranks), written)
+    };
     let explanation = prepared.explanation().clone();
-    let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
-    let written = args.run.write_results(written, || ranks.history_naming(&as_flag));
-    Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
-}
-
-/// Ranks the vertices for each personalisation, as [`solve`] does for one.
-fn solve_each(
-    args: &PagerankArgs,
-    mut prepared: Prepared,
-    (limits, reserved): (Limits, Option<Reserved>),
-    interrupted: &AtomicBool,
-) -> Result<Solved<RankReport>> {
-    let what = "largest error bound from the last step of the running columns";
-    let mut live = Largest::new(Live::new("pagerank", limits, args.run.monitor, what));
-    let ranks = prepared.solve_each_watched(&mut [&mut live]);
-    live.finish();
-    let mut ranks = ranks?;
-    let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
-    let explanation = prepared.explanation().clone();
-    let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
-    let written = args.run.write_results(written, || ranks.history_naming(&as_flag));
-    Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
+    let machine = (&prepared.into_device(), &*interrupted);
+    let report = |found: &dyn Found<Report = RankReport>| found.report_naming(&as_flag);
+    Ok(conclude(&args.run, &mut *found, (explanation, written), machine, report))
 }

@@ -5,8 +5,7 @@ use super::args::{CgArgs, Variant};
 use super::dry_run::Decisions;
 use super::flags::bad;
 use super::interval::Interval;
-use super::matrix_arg::MatrixArg;
-use super::running::{RunArgs, Running, file};
+use super::running::{Running, file};
 use super::summary::Line;
 use crate::engine::{Matrix, Partition, RhsName, Stopping, VectorFile};
 use crate::error::{Error, Result};
@@ -21,42 +20,26 @@ use crate::source::read_vectors;
 use crate::source::vector::{most_bytes, writer};
 use crate::stop::StoppingRule;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A solve that is ready to run.
 pub(crate) struct Plan {
-    /// The method.
     pub method: Method,
-    /// The matrix as typed.
-    pub matrix: MatrixArg,
-    /// The right-hand side.
+    /// The options as typed.
+    pub args: CgArgs,
     pub rhs: RhsName,
     /// The start vector.
     pub x0: Option<VectorFile>,
     /// The coordinates of the nodes, if a file of them is named.
     pub coordinates: Option<Coordinates>,
-    /// Whether only the stored triangle of a symmetric file is read.
-    pub as_stored: bool,
-    /// The index of the first row in a list of entries.
-    pub first_index: Option<u32>,
     /// The matrix of the catalog to download first.
     pub fetch: Option<&'static Entry>,
-    /// The typed options of every solve.
-    pub run: RunArgs,
-    /// The same options, resolved.
+    /// The options of every solve, resolved.
     pub running: Running,
     /// Tolerances and limits.
     pub stopping: Stopping,
-    /// Whether the symmetry check is skipped.
-    pub assume_symmetric: bool,
-    /// Whether the part of b in the null space is removed.
-    pub project: bool,
-    /// How the rows are divided among ranks or GPUs.
-    pub partition: Partition,
     /// The checkpoint files to write and to resume from.
     pub checkpoints: Checkpoints,
-    /// The file for the solution.
-    pub output: Option<PathBuf>,
 }
 
 impl Plan {
@@ -72,12 +55,11 @@ impl Plan {
                 return Err(bad("--variant", variant.name(), "minres has no variants; remove this option"));
             }
         };
-        let matrix = args.matrix.clone();
         let CgArgs { rtol, rtol_initial, atol, max_iters, .. } = args;
         let stopping = Stopping { rtol, rtol_initial, atol, max_iters, ..Stopping::default() };
         stopping.tolerances(args.run.precision)?;
         let inputs = [
-            ("--matrix", file(&matrix)),
+            ("--matrix", file(&args.matrix)),
             ("--rhs", args.rhs.as_deref().and_then(RhsName::file)),
             ("--x0", args.x0.as_deref()),
             ("--coords", args.coords.as_deref()),
@@ -99,53 +81,37 @@ impl Plan {
             nodes(&args.precond, (args.coords.as_deref(), args.near_null.as_deref()), over_ranks)?;
         let running = args.run.resolve(None, precond, rhs.columns())?;
         let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns(), over_ranks)).transpose()?;
-        check_partition(&args.partition, &matrix)?;
+        check_partition(&args.partition, &args.matrix)?;
         let divided = over_ranks || !running.settled.shares.is_empty();
         args.partition.check_divided(divided)?;
-        let fetch = super::fetch::missing(&matrix)?;
-        Ok(Plan {
-            method,
-            matrix,
-            rhs,
-            x0,
-            coordinates,
-            as_stored: args.as_stored,
-            first_index: args.first_index,
-            fetch,
-            run: args.run,
-            stopping: Stopping { time_limit: running.time_limit, ..stopping },
-            running,
-            assume_symmetric: args.assume_symmetric,
-            project: args.project,
-            partition: args.partition,
-            checkpoints,
-            output: args.output,
-        })
+        let fetch = super::fetch::missing(&args.matrix)?;
+        let stopping = Stopping { time_limit: running.time_limit, ..stopping };
+        Ok(Plan { method, args, rhs, x0, coordinates, fetch, running, stopping, checkpoints })
     }
 
     /// Reserves disk space for the answer.
     pub(crate) fn reserve(&self, rows: usize, columns: usize) -> Result<Option<Reserved>> {
-        super::launch::reserve(self.output.as_deref(), |path| most_bytes(path, rows, columns))
+        super::launch::reserve(self.args.output.as_deref(), |path| most_bytes(path, rows, columns))
     }
 
     /// Returns the report's line of written files. A solve that fails early writes no checkpoint.
     pub(crate) fn files(&self) -> Option<Line> {
         let checkpoint = self.checkpoints.save.as_ref().map(|(path, _)| path.as_path());
         let saved = checkpoint.filter(|path| path.is_file());
-        self.run.files(&[("answer", self.output.as_deref()), ("checkpoint", saved)])
+        self.args.run.files(&[("answer", self.args.output.as_deref()), ("checkpoint", saved)])
     }
 
     /// Describes the plan, a line for each decision.
     pub(crate) fn describe(&self) -> Result<Decisions> {
         let mut plan = Decisions::default();
         plan.add("solver", self.method.name());
-        plan.source("matrix", &self.matrix, self.fetch);
-        plan.ranks(&self.matrix, false, &self.partition)?;
+        plan.source("matrix", &self.args.matrix, self.fetch);
+        plan.ranks(&self.args.matrix, false, &self.args.partition)?;
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
         plan.add("preconditioner", self.running.request.precond.label());
-        plan.add_if("partition", Some(&self.partition).filter(|partition| !partition.is_in_order()));
-        for tolerance in &self.stopping.tolerances(self.run.precision)? {
+        plan.add_if("partition", Some(&self.args.partition).filter(|partition| !partition.is_in_order()));
+        for tolerance in &self.stopping.tolerances(self.args.run.precision)? {
             match tolerance {
                 StoppingRule::RelativeResidual(t) => plan.add("rtol", format!("{t:e}")),
                 StoppingRule::InitialResidual(t) => plan.add("rtol-initial", format!("{t:e}")),
@@ -157,23 +123,23 @@ impl Plan {
             .stopping
             .max_iters
             .map_or("10 per row, at least 1000, at most 100000".to_owned(), |n| n.to_string());
-        plan.running(&self.run, &self.running, max_iters);
-        plan.kept(&self.matrix, &self.running);
+        plan.running(&self.args.run, &self.running, max_iters);
+        plan.kept(&self.args.matrix, &self.running);
         if let Some((file, every)) = &self.checkpoints.save {
             plan.add("checkpoint", format!("{}, every {}", file.display(), Interval(*every)));
         }
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
-        plan.outputs(&self.run, self.output.as_deref());
-        let more = (self.x0.is_some(), self.run.plot.is_some());
+        plan.outputs(&self.args.run, self.args.output.as_deref());
+        let more = (self.x0.is_some(), self.args.run.plot.is_some());
         let memory = super::memory::describe(
             self.method,
-            &self.matrix,
+            &self.args.matrix,
             &self.running,
             more,
             self.needs_whole_matrix(),
         )?;
         plan.add("memory", memory);
-        if let Some((rows, _)) = crate::source::preview(&*self.matrix)? {
+        if let Some((rows, _)) = crate::source::preview(&*self.args.matrix)? {
             self.check_lengths(rows as usize)?;
         }
         Ok(plan)
@@ -181,7 +147,7 @@ impl Plan {
 
     /// Returns whether one process must read the whole matrix, also over ranks.
     pub(crate) fn needs_whole_matrix(&self) -> bool {
-        self.rhs == RhsName::Attached || self.as_stored || self.first_index.is_some()
+        self.rhs == RhsName::Attached || self.args.as_stored || self.args.first_index.is_some()
     }
 
     /// Checks that the vectors of files fit a matrix with this number of rows.

@@ -13,7 +13,6 @@ use crate::plot::{Captions, Format, Style};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use clap::Args;
-use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -159,12 +158,8 @@ impl RunArgs {
 
     /// Writes the history and the plot, if requested, whatever the outcome of earlier writing. Over ranks,
     /// the first one writes.
-    pub(crate) fn write_results<H: Borrow<History>>(
-        &self,
-        written: Result<()>,
-        history: impl FnOnce() -> H,
-    ) -> Result<()> {
-        launch::then_on_first(launch::ranks(), written, || self.write_history(history().borrow()))
+    pub(crate) fn write_results(&self, written: Result<()>, history: impl FnOnce() -> History) -> Result<()> {
+        launch::then_on_first(launch::ranks(), written, || self.write_history(&history()))
     }
 
     /// Attempts to write both, and returns the first error.

@@ -4,7 +4,7 @@
 pub(super) mod args;
 
 use super::flags::bad;
-use super::{interrupt, layout, print, print_json, progress};
+use super::{interrupt, layout, print_found, progress};
 use crate::backend::{Choice, Entry, Host, REGISTRY, recommended};
 use crate::bench::{Protocol, Record, Row, Settings, Study, Sweep, run};
 use crate::device::{Cpu, Cuda};
@@ -77,10 +77,7 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
     if let Some(path) = &args.output {
         record.write(path)?;
     }
-    match args.json {
-        true => print_json(&record)?,
-        false => print(&in_words(&record, args.explain))?,
-    }
+    print_found(args.json, &record, |record| in_words(record, args.explain))?;
     let wrong = |row: &Row| row.error.as_deref().is_some_and(|error| error.contains("the product is wrong"));
     Ok(!stopped && record.rows.iter().any(|row| row.seconds.is_some()) && !record.rows.iter().any(wrong))
 }

@@ -7,7 +7,7 @@ use super::flags::bad;
 use super::layout::labelled;
 use super::load::load_matrix;
 use super::progress::show_phases;
-use super::{fetch, flags, print, print_json};
+use super::{fetch, flags, print_found};
 use crate::engine::tune::{TuneRequest, Tuning, explain, forget, forget_all, tune_watched};
 use crate::engine::{Matrix, Request};
 use crate::error::Result;
@@ -49,18 +49,12 @@ pub(super) fn run(args: &TuneArgs) -> Result<bool> {
     }
     if args.explain {
         let explanation = explain(&matrix, &request)?;
-        match args.json {
-            true => print_json(&explanation)?,
-            false => print(&explained(&explanation, None))?,
-        }
+        print_found(args.json, &explanation, |explanation| explained(explanation, None))?;
         return Ok(true);
     }
     let request = TuneRequest { request, candidates, budget, keep: true };
     let tuning = tune_watched(&matrix, &request, &mut show_phases())?;
-    match args.json {
-        true => print_json(&tuning)?,
-        false => print(&in_words(&tuning))?,
-    }
+    print_found(args.json, &tuning, in_words)?;
     Ok(true)
 }
 
@@ -91,12 +85,9 @@ pub(super) fn backends(typed: &str) -> Result<Vec<String>> {
 }
 
 fn removed(args: &TuneArgs, count: usize) -> Result<bool> {
-    if args.json {
-        print_json(&serde_json::json!({ "removed": count }))?;
-    } else {
-        let choices = if count == 1 { "choice" } else { "choices" };
-        print(&format!("{count} kept {choices} removed\n"))?;
-    }
+    let choices = if count == 1 { "choice" } else { "choices" };
+    let in_words = |_: &_| format!("{count} kept {choices} removed\n");
+    print_found(args.json, &serde_json::json!({ "removed": count }), in_words)?;
     Ok(true)
 }
 

@@ -1,9 +1,10 @@
 //! The answer of a solve, and its report.
 
-use super::advice::{self, Ended, Naming, as_method};
+use super::advice::{self, Ended, Naming};
 use super::device::DeviceHandle;
 use super::limit;
 use super::origin::Origin;
+use super::report::{Found, reports};
 use super::rhs::RightHandSide;
 use super::seat::Labels;
 use super::settings::Input;
@@ -193,80 +194,6 @@ impl Answer {
         &self.recorder
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
-    /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
-    /// solve on several devices.
-    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if !self.is_limited_by_one_device() {
-            return;
-        }
-        self.limit = limit::measure_on(device, &self.outcome, cancel);
-    }
-
-    /// Returns the report of the solve.
-    pub fn report(&self) -> Report {
-        self.report_naming(&as_method)
-    }
-
-    /// Returns the report with the residual of every iteration.
-    pub fn history(&self) -> History {
-        History::new(self.report(), self.recorder.clone())
-    }
-
-    /// Returns the residual of every iteration, and drops the rest of the answer.
-    pub(crate) fn into_recorder(self) -> Recorder {
-        self.recorder
-    }
-
-    /// Returns the report; `naming` spells the settings in its advice.
-    pub fn report_naming(&self, naming: Naming<'_>) -> Report {
-        let (facts, outcome) = (&*self.facts, &self.outcome);
-        let goal = outcome.goal.unwrap_or(0.0);
-        let spectrum = outcome.spectrum;
-        let definite = facts.method.needs().definite && outcome.reason.name() != "indefinite_matrix";
-        let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
-        let origin = &*facts.matrix.origin;
-        let many = self.singular.as_ref().and_then(|singular| singular.note(self.converged()));
-        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault).chain(&many);
-        let notes: Vec<&str> = notes.map(String::as_str).collect();
-        let resumed = outcome.iterations_earlier > 0;
-        let limit = self.limit;
-        Report {
-            common: self.common(outcome, limit),
-            matrix: origin.title().to_owned(),
-            stand_in: origin.stand_in.map(str::to_owned),
-            rows: facts.matrix.rows,
-            nnz: facts.matrix.nnz,
-            preconditioner: facts.labels.precond.clone(),
-            right_hand_side: self.description.clone(),
-            start: self.start.clone(),
-            rtol: goal,
-            message: outcome.reason.to_string(),
-            hint: self.hint(naming),
-            iterations_earlier: resumed.then_some(outcome.iterations_earlier as u64),
-            restarts: outcome.restarts as u64,
-            block_rank: outcome.block_rank.map(|rank| rank as u64),
-            iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
-            eigenvalue_smallest: spectrum.map(|s| s.smallest),
-            eigenvalue_largest: spectrum.map(|s| s.largest),
-            condition_number: spectrum.and_then(|s| s.condition()),
-            residual_recursive: outcome.residual,
-            residual_true: outcome.residual_true,
-            residual_at_most: outcome.residual_at_most,
-            backward_error: outcome.backward_error,
-            error_max: self.error.map(|(error, _)| error),
-            caution: self.caution(naming),
-            note: (!notes.is_empty()).then(|| notes.join("; ")),
-            seconds_earlier: resumed.then_some(outcome.seconds_earlier),
-            stream_gigabytes_per_second: limit.map(|limit| limit.stream),
-            vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
-            limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
-            multigrid: facts.levels.as_deref().cloned(),
-            convergence_factor: facts.levels.as_ref().and_then(|_| self.convergence_factor()),
-            ..Report::default()
-        }
-    }
-
     /// Returns the common part of the report, with this effort. Its traffic is 0 if it is not known.
     pub(super) fn common(&self, effort: &Effort, limit: Option<Limit>) -> Common {
         let bytes_per_iteration = if self.facts.moves { effort.bytes_per_iteration } else { 0 };
@@ -357,3 +284,67 @@ impl Answer {
         ))
     }
 }
+
+impl Found for Answer {
+    type Report = Report;
+
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if self.is_limited_by_one_device() {
+            self.limit = limit::measure_on(device, &self.outcome, cancel);
+        }
+    }
+
+    fn report_naming(&self, naming: Naming<'_>) -> Report {
+        let (facts, outcome) = (&*self.facts, &self.outcome);
+        let goal = outcome.goal.unwrap_or(0.0);
+        let spectrum = outcome.spectrum;
+        let definite = facts.method.needs().definite && outcome.reason.name() != "indefinite_matrix";
+        let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
+        let origin = &*facts.matrix.origin;
+        let many = self.singular.as_ref().and_then(|singular| singular.note(self.converged()));
+        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault).chain(&many);
+        let notes: Vec<&str> = notes.map(String::as_str).collect();
+        let resumed = outcome.iterations_earlier > 0;
+        let limit = self.limit;
+        Report {
+            common: self.common(outcome, limit),
+            matrix: origin.title().to_owned(),
+            stand_in: origin.stand_in.map(str::to_owned),
+            rows: facts.matrix.rows,
+            nnz: facts.matrix.nnz,
+            preconditioner: facts.labels.precond.clone(),
+            right_hand_side: self.description.clone(),
+            start: self.start.clone(),
+            rtol: goal,
+            message: outcome.reason.to_string(),
+            hint: self.hint(naming),
+            iterations_earlier: resumed.then_some(outcome.iterations_earlier as u64),
+            restarts: outcome.restarts as u64,
+            block_rank: outcome.block_rank.map(|rank| rank as u64),
+            iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
+            eigenvalue_smallest: spectrum.map(|s| s.smallest),
+            eigenvalue_largest: spectrum.map(|s| s.largest),
+            condition_number: spectrum.and_then(|s| s.condition()),
+            residual_recursive: outcome.residual,
+            residual_true: outcome.residual_true,
+            residual_at_most: outcome.residual_at_most,
+            backward_error: outcome.backward_error,
+            error_max: self.error.map(|(error, _)| error),
+            caution: self.caution(naming),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            seconds_earlier: resumed.then_some(outcome.seconds_earlier),
+            stream_gigabytes_per_second: limit.map(|limit| limit.stream),
+            vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
+            limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
+            multigrid: facts.levels.as_deref().cloned(),
+            convergence_factor: facts.levels.as_ref().and_then(|_| self.convergence_factor()),
+            ..Report::default()
+        }
+    }
+
+    fn history_of(&self, report: &Report) -> History {
+        History::new(report.clone(), self.recorder.clone())
+    }
+}
+
+reports!(Answer, Report);

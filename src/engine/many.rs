@@ -1,9 +1,10 @@
 //! Several right-hand sides of one matrix: what a solve of all of them takes and returns.
 
-use super::advice::{Naming, as_method};
+use super::advice::Naming;
 use super::answer::{Answer, AnswerFacts};
 use super::device::DeviceHandle;
 use super::limit;
+use super::report::{Found, reports};
 use super::rhs::RightHandSide;
 use super::singular::Singular;
 use crate::device::stream::Limit;
@@ -140,26 +141,24 @@ impl Answers {
         failed.unwrap_or_else(|| self.slowest())
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as
-    /// [`Answer::measure_limit`] does.
-    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if !self.columns.first().is_some_and(Answer::is_limited_by_one_device) {
-            return;
+    /// Describes how the columns ended.
+    fn message(&self) -> String {
+        let reasons: Vec<Option<String>> =
+            self.columns.iter().map(|c| (!c.converged()).then(|| c.reason().to_string())).collect();
+        ends_of_columns("right-hand sides", reasons.iter().map(Option::as_deref))
+    }
+}
+
+impl Found for Answers {
+    type Report = Report;
+
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if self.columns.first().is_some_and(Answer::is_limited_by_one_device) {
+            self.limit = limit::measure_on(device, self.columns[self.slowest()].outcome(), cancel);
         }
-        let outcome = self.columns[self.slowest()].outcome();
-        self.limit = limit::measure_on(device, outcome, cancel);
     }
 
-    /// Returns the report of the solve, with a record for each column. Its other fields describe all columns
-    /// together: `converged` is true if every column converged, `iterations` and `seconds_solve` are those
-    /// of the slowest column, residuals are the largest of all columns, and `reason` is that of the first
-    /// column that did not converge.
-    pub fn report(&self) -> Report {
-        self.report_naming(&as_method)
-    }
-
-    /// Returns the report; `naming` spells the settings in its advice.
-    pub fn report_naming(&self, naming: Naming<'_>) -> Report {
+    fn report_naming(&self, naming: Naming<'_>) -> Report {
         let Some(column) = self.columns.get(self.decisive()) else { return Report::default() };
         let all: Vec<Report> = self.columns.iter().map(|column| column.report_naming(naming)).collect();
         let columns: Vec<ColumnReport> =
@@ -202,21 +201,18 @@ impl Answers {
         }
     }
 
-    /// Describes how the columns ended.
-    fn message(&self) -> String {
-        let reasons: Vec<Option<String>> =
-            self.columns.iter().map(|c| (!c.converged()).then(|| c.reason().to_string())).collect();
-        ends_of_columns("right-hand sides", reasons.iter().map(Option::as_deref))
-    }
-
-    /// Returns the report with the residual of every iteration of each column.
-    pub fn history(&self) -> History {
+    fn history_of(&self, report: &Report) -> History {
         let recorders = self.columns.iter().map(|column| column.recorder().clone()).collect();
-        History::of_columns(self.report(), recorders)
-    }
-
-    /// Returns the residual of every iteration of each column, and drops the rest of the answers.
-    pub(crate) fn into_recorders(self) -> Vec<Recorder> {
-        self.columns.into_iter().map(Answer::into_recorder).collect()
+        History::of_columns(report.clone(), recorders)
     }
 }
+
+reports!(
+    ///
+    /// It has a record for each column, and its other fields describe all columns together: `converged` is
+    /// true if every column converged, `iterations` and `seconds_solve` are those of the slowest column,
+    /// residuals are the largest of all columns, and `reason` is that of the first column that did not
+    /// converge.
+    Answers,
+    Report
+);

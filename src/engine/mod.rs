@@ -54,7 +54,6 @@ mod watch;
 mod weights;
 
 pub use crate::device::{LentIndices, LentNumbers, LentProduct, LentRows};
-pub(crate) use advice::Naming;
 pub use advice::instead_of;
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
@@ -74,6 +73,7 @@ pub use prepared::Prepared;
 pub use problem::RhsName;
 pub(crate) use ranks::RankSource;
 pub use ranks::{Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix};
+pub(crate) use report::Found;
 pub use rhs::RightHandSide;
 pub use run_settings::{DeviceSettings, RunSettings};
 pub use solver::{Cg, Minres, Solver};

@@ -23,7 +23,7 @@ mod text;
 
 use super::matrix::Matrix;
 use super::origin::Origin;
-use super::range::check_range;
+use super::range::check_values;
 use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::{Pod, cast_slice};
 pub use chain::RankChain;
-pub(super) use chain::{RankSteps, Steps};
+pub(super) use chain::Steps;
 pub use graph::RankGraph;
 pub use network::Network;
 pub(super) use operator::{KeptOperator, kept_operator};
@@ -96,6 +96,11 @@ impl Purpose {
         let reason = "over ranks there are no near-null vectors; leave them out, or solve in one process";
         Err(Error::setting("precond", self.precond.label(), reason))
     }
+
+    /// Refuses the rows of a rank if the precision cannot hold their values.
+    fn checked(&self, rows: Result<Csr>) -> Result<Csr> {
+        rows.and_then(|rows| check_values(self.precision, &rows).map(|()| rows))
+    }
 }
 
 /// Rows that all ranks have made or read together.
@@ -141,20 +146,11 @@ impl Plan {
         let Purpose { method, precond, assume_symmetric, .. } = purpose;
         purpose.check_precond()?;
         let note = matrix.require_for(*method, *assume_symmetric, precond)?;
-        Plan::check_values(&matrix.csr, purpose)?;
+        check_values(purpose.precision, &matrix.csr)?;
         let precond = precond.settle_for(&matrix.csr, method.needs().linear_m);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
         let starts = by_entries(&matrix.csr, parts, together);
         Ok(Plan { starts, together, precond, note })
-    }
-
-    /// Refuses values that the precision cannot hold.
-    fn check_values(matrix: &Csr, purpose: &Purpose) -> Result<()> {
-        let (values, precision) = (matrix.values(), purpose.precision);
-        match precision.narrow_values() {
-            true => check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j))),
-            false => Ok(()),
-        }
     }
 }
 

@@ -1,12 +1,15 @@
-//! What the reports of all solves say alike: how a solve ended, and what it took.
+//! What the results and the reports of all solves have in common: how a solve ended, and what it took.
 
+use super::advice::Naming;
+use super::device::DeviceHandle;
 use super::origin::Origin;
 use crate::device::stream::Limit;
-use crate::observe::Profile;
 use crate::observe::report::Common;
+use crate::observe::{History, Profile};
 use crate::operator::OwnBackend;
 use crate::solve::Effort;
 use crate::stop::StopReason;
+use std::sync::atomic::AtomicBool;
 
 impl Common {
     /// Adds a solve to what is known since the preparation.
@@ -39,3 +42,43 @@ impl Common {
         (self.backend, self.backend_because) = (backend, because);
     }
 }
+
+/// The result of a solve: an answer, ranks or distributions.
+pub(crate) trait Found {
+    type Report;
+
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes
+    /// up to half a second; setting `cancel` ends the measurement. Does nothing after a solve on several
+    /// devices.
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>);
+
+    /// Returns the report; `naming` spells the settings in its advice.
+    fn report_naming(&self, naming: Naming<'_>) -> Self::Report;
+
+    /// Returns the history with this report.
+    fn history_of(&self, report: &Self::Report) -> History;
+}
+
+/// Gives the result of a solve the functions that users call for its report.
+macro_rules! reports {
+    ($(#[$more:meta])* $found:ty, $report:ty) => {
+        impl $found {
+            /// Returns the report of the solve.
+            $(#[$more])*
+            pub fn report(&self) -> $report {
+                self.report_naming(&$crate::engine::advice::as_method)
+            }
+
+            /// Returns the report; `naming` spells the settings in its advice.
+            pub fn report_naming(&self, naming: $crate::engine::advice::Naming<'_>) -> $report {
+                $crate::engine::report::Found::report_naming(self, naming)
+            }
+
+            /// Returns the report with the residual, or the error bound, of every iteration.
+            pub fn history(&self) -> $crate::observe::History {
+                $crate::engine::report::Found::history_of(self, &self.report())
+            }
+        }
+    };
+}
+pub(super) use reports;

@@ -2,7 +2,7 @@
 
 use super::device::{Request, Settled};
 use super::matrix::Matrix;
-use super::range::check_range;
+use super::range::check_values;
 use super::ranks::{PARTITION, Partition, RankMatrix};
 use super::running::Run;
 use super::stopping::Stopping;
@@ -206,10 +206,7 @@ impl Settings {
         let _span = self.run.phases.begin(Phase::Analyse, "checking the matrix");
         let Request { ref precond, precision, .. } = self.run.request;
         let note = matrix.require_for(self.method, self.assume_symmetric, precond)?;
-        if precision.narrow_values() {
-            let values = matrix.csr.values();
-            check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
-        }
+        check_values(precision, &matrix.csr)?;
         Ok(note)
     }
 

@@ -35,22 +35,27 @@ impl VectorFile {
     /// Reads a file of one column. Errors name the setting.
     pub(crate) fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let values = read_vector(path).map_err(|error| name_setting(setting, error))?;
-        let (rows, content) = (values.len(), Content::Read(values));
-        Ok(VectorFile { setting, path: path.to_owned(), columns: 1, rows, content })
+        VectorFile::of(setting, path, (values.len(), 1), Content::Read(values))
+    }
+
+    /// Combines the content of a file with its shape. Refuses a file without columns.
+    fn of(
+        setting: &'static str,
+        path: &Path,
+        (rows, columns): (usize, usize),
+        content: Content,
+    ) -> Result<VectorFile> {
+        match columns {
+            0 => Err(Error::setting(setting, path.display(), "it has no columns; it must have at least one")),
+            _ => Ok(VectorFile { setting, path: path.to_owned(), columns, rows, content }),
+        }
     }
 
     /// Reads a file of one column or several.
     pub(crate) fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let dense = read_vectors(path)?;
-        check_columns(setting, path, dense.cols())?;
-        let (rows, columns) = (dense.rows(), dense.cols());
-        Ok(VectorFile {
-            setting,
-            path: path.to_owned(),
-            columns,
-            rows,
-            content: Content::Read(dense.into_values()),
-        })
+        let shape = (dense.rows(), dense.cols());
+        VectorFile::of(setting, path, shape, Content::Read(dense.into_values()))
     }
 
     /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own
@@ -63,15 +68,8 @@ impl VectorFile {
         }
         let mut hash = Xxh3::new();
         let shape = pass_vectors(path, several, &mut |_, numbers| hash.update(cast_slice(numbers)));
-        let (rows, columns) = shape.map_err(|error| name_setting(setting, error))?;
-        check_columns(setting, path, columns)?;
-        Ok(VectorFile {
-            setting,
-            path: path.to_owned(),
-            columns,
-            rows,
-            content: Content::InFile(hash.digest()),
-        })
+        let shape = shape.map_err(|error| name_setting(setting, error))?;
+        VectorFile::of(setting, path, shape, Content::InFile(hash.digest()))
     }
 
     /// Returns the number of columns.
@@ -153,13 +151,6 @@ fn name_setting(setting: &'static str, error: Error) -> Error {
     match error {
         Error::NoVector { path, reason } => Error::setting(setting, path.display(), reason),
         other => other,
-    }
-}
-
-fn check_columns(setting: &'static str, path: &Path, columns: usize) -> Result<()> {
-    match columns {
-        0 => Err(Error::setting(setting, path.display(), "it has no columns; it must have at least one")),
-        _ => Ok(()),
     }
 }
 

@@ -24,7 +24,7 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
         _ => Some(plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?),
     };
     warn_of_index(loaded.unsaid_index.as_deref());
-    Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
+    Ok((Matrix::of_loaded(plan.args.matrix.to_string_lossy(), loaded, seconds), problem))
 }
 
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank
@@ -33,14 +33,14 @@ pub(super) fn system(plan: &Plan, ranks: &Ranks) -> Result<(Given, Problem)> {
     let purpose = Purpose {
         method: plan.method,
         precond: plan.running.request.precond.clone(),
-        precision: plan.run.precision,
-        assume_symmetric: plan.assume_symmetric,
-        partition: plan.partition.clone(),
+        precision: plan.args.run.precision,
+        assume_symmetric: plan.args.assume_symmetric,
+        partition: plan.args.partition.clone(),
     };
     let open =
-        |meter: &Arc<Meter>| RankMatrix::open(ranks, RankSource::metered(&plan.matrix, meter), &purpose);
+        |meter: &Arc<Meter>| RankMatrix::open(ranks, RankSource::metered(&plan.args.matrix, meter), &purpose);
     if !plan.needs_whole_matrix()
-        && let Some(matrix) = shown(&plan.matrix, open)?
+        && let Some(matrix) = shown(&plan.args.matrix, open)?
     {
         let problem = plan.rhs.make_rows(&matrix)?;
         return Ok((Given::OfRank(matrix), problem));

@@ -6,8 +6,8 @@ use crate::cli::choices::table;
 use crate::cli::layout::labelled;
 use crate::cli::load::load_matrix;
 use crate::cli::plan::{located, nodes};
+use crate::cli::print_found;
 use crate::cli::progress::{bytes, during};
-use crate::cli::{print, print_json};
 use crate::engine::Trial;
 use crate::error::Result;
 use crate::observe::Level;
@@ -22,10 +22,7 @@ pub(super) fn run(args: &InfoArgs, precond: &Preconditioner) -> Result<bool> {
     let matrix = located(load_matrix(&args.matrix, options(args, reads))?, coordinates.as_ref())?;
     let spelled = |setting: &str, value: &str| naming(matrix.name(), setting, value);
     let trial = during("building the levels".to_owned(), || matrix.try_levels(precond, &spelled))?;
-    match args.json {
-        true => print_json(&trial)?,
-        false => print(&in_words(&trial))?,
-    }
+    print_found(args.json, &trial, in_words)?;
     Ok(true)
 }
 

@@ -22,12 +22,6 @@ impl Largest {
         Largest { live, residuals: Vec::new(), first: 0, seconds: (0.0, 0.0), tolerance: None, column: None }
     }
 
-    /// Removes the line, and prints the last residual for `--monitor`.
-    pub(crate) fn finish(mut self) {
-        self.end_round();
-        self.live.finish();
-    }
-
     /// Passes the round to the line.
     fn end_round(&mut self) {
         if self.column.take().is_some() {
@@ -60,5 +54,11 @@ impl Observer for Largest {
     fn phase(&mut self, what: &'static str) {
         self.end_round();
         self.live.phase(what);
+    }
+}
+
+impl Drop for Largest {
+    fn drop(&mut self) {
+        self.end_round();
     }
 }

@@ -34,7 +34,7 @@ impl Limits {
 /// The text shown now, and the time since which it is shown if the elapsed time is part of the line.
 type Shown = (String, Option<Instant>);
 
-/// Shows the progress of a solve.
+/// Shows the progress of a solve until it is dropped.
 pub(crate) struct Live {
     name: &'static str,
     limits: Limits,
@@ -73,12 +73,6 @@ impl Live {
             monitor: monitor.map(|every| Monitor::new(every, what)),
             task,
         }
-    }
-
-    /// Removes the line, and prints the last residual for `--monitor`.
-    pub(crate) fn finish(mut self) {
-        let last = self.monitor.as_mut().map_or(String::new(), Monitor::last);
-        self.print(&last);
     }
 
     fn print(&self, lines: &str) {
@@ -176,6 +170,14 @@ impl Observer for Live {
     fn phase(&mut self, what: &'static str) {
         let iterations = thousands(self.iteration as u64);
         self.show(format!("{}  iteration {iterations}: {what}", self.name), Some(Instant::now()));
+    }
+}
+
+/// Prints the last residual for `--monitor`. The line is removed with its task.
+impl Drop for Live {
+    fn drop(&mut self) {
+        let last = self.monitor.as_mut().map_or(String::new(), Monitor::last);
+        self.print(&last);
     }
 }
 

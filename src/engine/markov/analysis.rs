@@ -9,7 +9,7 @@ use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
-use crate::engine::ranks::{self, RankChain, RankSteps};
+use crate::engine::ranks::{self, RankChain, RankGraph};
 use crate::error::{ChainError, Error, Result};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::over_ranks::{self, Found, SoleClass, Why};
@@ -55,8 +55,8 @@ impl Analysed {
                 let found = matrix.map(|matrix| analysed(matrix, normalise)).transpose();
                 Analysed::on_first(&ranks, ranks.agreed(found)?)?
             }
-            GivenChain::OfRanks(RankChain { ranks, steps: ranks::Steps::ByRows(steps) }) => {
-                Analysed::by_rows(&ranks, steps, normalise)?
+            GivenChain::OfRanks(RankChain { ranks, steps: ranks::Steps::ByRows(steps, graph) }) => {
+                Analysed::by_rows(&ranks, (steps, graph), normalise)?
             }
         };
         match settings.classes {
@@ -84,11 +84,15 @@ impl Analysed {
 
     /// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search
     /// takes too long, the first rank gets the chain.
-    fn by_rows(ranks: &Ranks, steps: RankSteps, normalise: bool) -> Result<(Analysed, ChainFacts)> {
-        let RankSteps { starts, rows, names, graph } = steps;
-        let nnz = ranks.total(rows.nnz() as u64);
+    fn by_rows(
+        ranks: &Ranks,
+        (steps, graph): (RankGraph, bool),
+        normalise: bool,
+    ) -> Result<(Analysed, ChainFacts)> {
+        let RankGraph { starts, links, names, .. } = steps;
+        let nnz = ranks.total(links.nnz() as u64);
         let mut facts = ChainFacts { names, nnz, transient: 0 };
-        let found = match over_ranks::find(ranks, &starts, rows, normalise) {
+        let found = match over_ranks::find(ranks, &starts, links, normalise) {
             // All ranks have the same error; the first one knows the labels.
             Err(error) if graph => {
                 return Err(named(error, |row| ranks.text_from_first(&facts.names.name(row)))?);

@@ -5,10 +5,11 @@ use super::distribution::Distribution;
 use super::report::{ClassReport, MarkovReport, State};
 use super::{Settings, files};
 use crate::device::Ranks;
-use crate::engine::advice::{self, Ended, Naming, as_method};
+use crate::engine::advice::{self, Ended, Naming};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::ranks::agreed;
+use crate::engine::report::{Found, reports};
 use crate::engine::running::{highest, message};
 use crate::engine::tune::Explanation;
 use crate::error::Result;
@@ -115,57 +116,6 @@ impl Distributions {
         classes.max_by(|&a, &b| residual(a).total_cmp(&residual(b))).unwrap_or(0)
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the
-    /// class whose speed is reported and for the class of the history. Each takes up to half a second;
-    /// setting `cancel` ends the measurement. Does nothing after a solve on several devices.
-    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if self.shared {
-            return;
-        }
-        let (largest, worst) = (self.largest(), self.worst());
-        self.classes[largest].measure(device, cancel);
-        if worst != largest {
-            self.classes[worst].measure(device, cancel);
-        }
-    }
-
-    /// Returns the report of the solves.
-    pub fn report(&self) -> MarkovReport {
-        self.report_naming(&as_method)
-    }
-
-    /// Returns the report; `naming` spells the settings in its advice.
-    pub fn report_naming(&self, naming: Naming<'_>) -> MarkovReport {
-        let (facts, largest) = (&*self.facts, &self.classes[self.largest()]);
-        let origin = &*facts.of_chain.names.origin;
-        let outcomes = || self.classes.iter().map(|class| &class.outcome);
-        let failed = outcomes().map(|outcome| outcome.reason).rfind(|reason| !reason.is_success());
-        let iterations = outcomes().map(|outcome| outcome.iterations as u64).sum::<u64>();
-        let seconds_solve = outcomes().map(|outcome| outcome.seconds_solve).sum::<f64>();
-        let setup = outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>();
-        let common = Common {
-            converged: failed.is_none(),
-            reason: failed.unwrap_or(StopReason::Converged).name().to_owned(),
-            iterations,
-            seconds_setup: facts.common.seconds_setup + setup,
-            seconds_solve,
-            seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
-            ..self.common(largest)
-        };
-        MarkovReport {
-            common,
-            method: facts.settings.method.name(),
-            matrix: origin.title().to_owned(),
-            states: facts.of_chain.names.rows() as u64,
-            nnz: facts.of_chain.nnz,
-            transient: facts.of_chain.transient,
-            tolerance: facts.settings.tol,
-            residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
-            notes: origin.notes.clone(),
-            classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
-        }
-    }
-
     /// Returns the common part of the report of a class.
     fn common(&self, class: &Distribution) -> Common {
         let Distribution { outcome, chosen, parts, limit, .. } = class;
@@ -218,15 +168,57 @@ impl Distributions {
         };
         advice::hint(&ended, naming)
     }
+}
 
-    /// Returns the history of the class with the largest residual.
-    pub fn history(&self) -> History {
-        self.history_naming(&as_method)
+impl Found for Distributions {
+    type Report = MarkovReport;
+
+    /// Measures for the class whose speed is reported and for the class of the history.
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if self.shared {
+            return;
+        }
+        let (largest, worst) = (self.largest(), self.worst());
+        self.classes[largest].measure(device, cancel);
+        if worst != largest {
+            self.classes[worst].measure(device, cancel);
+        }
     }
 
-    /// Returns the same history; `naming` spells the settings in its advice.
-    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
-        let (all, class) = (self.report_naming(naming), &self.classes[self.worst()]);
+    fn report_naming(&self, naming: Naming<'_>) -> MarkovReport {
+        let (facts, largest) = (&*self.facts, &self.classes[self.largest()]);
+        let origin = &*facts.of_chain.names.origin;
+        let outcomes = || self.classes.iter().map(|class| &class.outcome);
+        let failed = outcomes().map(|outcome| outcome.reason).rfind(|reason| !reason.is_success());
+        let iterations = outcomes().map(|outcome| outcome.iterations as u64).sum::<u64>();
+        let seconds_solve = outcomes().map(|outcome| outcome.seconds_solve).sum::<f64>();
+        let setup = outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>();
+        let common = Common {
+            converged: failed.is_none(),
+            reason: failed.unwrap_or(StopReason::Converged).name().to_owned(),
+            iterations,
+            seconds_setup: facts.common.seconds_setup + setup,
+            seconds_solve,
+            seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
+            ..self.common(largest)
+        };
+        MarkovReport {
+            common,
+            method: facts.settings.method.name(),
+            matrix: origin.title().to_owned(),
+            states: facts.of_chain.names.rows() as u64,
+            nnz: facts.of_chain.nnz,
+            transient: facts.of_chain.transient,
+            tolerance: facts.settings.tol,
+            residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
+            notes: origin.notes.clone(),
+            classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
+        }
+    }
+
+    /// Returns the history of the class with the largest residual.
+    fn history_of(&self, all: &MarkovReport) -> History {
+        let (class, reported) = (&self.classes[self.worst()], &all.classes[self.worst()]);
         let outcome = &class.outcome;
         let common = Common {
             solver: format!("markov, {}", all.method),
@@ -237,12 +229,12 @@ impl Distributions {
         let report = Report {
             common,
             measure: Measure::Balance,
-            matrix: all.matrix,
+            matrix: all.matrix.clone(),
             rows: all.states,
             nnz: all.nnz,
             rtol: all.tolerance,
-            message: message(&outcome.reason),
-            hint: self.hint(class, naming),
+            message: reported.message.clone(),
+            hint: reported.hint.clone(),
             residual_recursive: outcome.residual_recursive,
             residual_true: outcome.residual,
             residual_at_most: outcome.residual,
@@ -251,6 +243,8 @@ impl Distributions {
         History::new(report, class.recorder.clone())
     }
 }
+
+reports!(Distributions, MarkovReport);
 
 /// Returns the larger of two residuals; NaN if either is NaN.
 fn larger(a: f64, b: f64) -> f64 {

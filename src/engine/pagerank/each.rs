@@ -4,10 +4,11 @@ use super::files::{self, Writer};
 use super::ranks::{RankingFacts, Ranks};
 use super::report::{ColumnRanks, RankReport};
 use crate::device::stream::Limit;
-use crate::engine::advice::{Naming, as_method};
+use crate::engine::advice::Naming;
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::limit;
+use crate::engine::report::{Found, reports};
 use crate::engine::weights::Weights;
 use crate::error::Result;
 use crate::observe::phrases::ends_of_columns;
@@ -112,24 +113,18 @@ impl RanksEach {
         }
         first.write_array(path, &rows, k, &[first.vertices(), k])
     }
+}
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, as
-    /// [`Ranks::measure_limit`] does.
-    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+impl Found for RanksEach {
+    type Report = RankReport;
+
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let slow = self.columns.get(self.slowest()).filter(|slow| !slow.is_shared());
         let Some(slow) = slow.map(Ranks::outcome) else { return };
         self.limit = limit::measure_on(device, slow, cancel);
     }
 
-    /// Returns the report, with a record for each personalisation.
-    pub fn report(&self) -> RankReport {
-        self.report_naming(&as_method)
-    }
-
-    /// Returns the report; `naming` spells the settings in its advice. Its fields describe all
-    /// personalisations together: `converged` is true if every one converged, iterations and times are those
-    /// of the slowest, and the error bound is the largest.
-    pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
+    fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let failed = self.columns.iter().position(|ranks| !ranks.converged());
         let slow = self.columns[self.slowest()].outcome();
         let decisive = &self.columns[failed.unwrap_or_else(|| self.slowest())];
@@ -158,14 +153,17 @@ impl RanksEach {
         }
     }
 
-    /// Returns the report with the error bound of every iteration of each personalisation.
-    pub fn history(&self) -> History {
-        self.history_naming(&as_method)
-    }
-
-    /// Returns the same history; `naming` spells the settings in its advice.
-    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
+    fn history_of(&self, report: &RankReport) -> History {
         let recorders = self.columns.iter().map(|ranks| ranks.recorder().clone()).collect();
-        History::of_columns(self.report_naming(naming).for_history(), recorders)
+        History::of_columns(report.clone().for_history(), recorders)
     }
 }
+
+reports!(
+    ///
+    /// It has a record for each personalisation, and its other fields describe all of them together:
+    /// `converged` is true if every one converged, iterations and times are those of the slowest, and the
+    /// error bound is the largest.
+    RanksEach,
+    RankReport
+);

@@ -6,12 +6,13 @@ use crate::device;
 use crate::device::RowNumbers;
 use crate::device::distributed::Halo;
 use crate::device::stream::Limit;
-use crate::engine::advice::{self, Ended, Naming, as_method};
+use crate::engine::advice::{self, Ended, Naming};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::limit;
 use crate::engine::matrix::Matrix;
 use crate::engine::ranks::{agreed, write_on_first};
+use crate::engine::report::{Found, reports};
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
@@ -311,33 +312,39 @@ impl Ranks {
         agreed(self.of_rank.as_ref().map(|of_rank| &of_rank.ranks), outcome)
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
-    /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
-    /// solve on several devices.
-    pub(crate) fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if self.shared {
-            return;
+    /// Returns the common part of the report, with this effort.
+    pub(super) fn common(&self, effort: &Effort, limit: Option<Limit>) -> Common {
+        let origin = &self.facts.graph.names.origin;
+        self.facts.common.after(origin, effort, &self.ranking.reason, limit, self.profile.as_ref())
+    }
+
+    /// Returns advice for a solve that did not converge, from the recorded error bounds.
+    fn hint(&self, naming: Naming<'_>) -> Option<String> {
+        let ended = Ended {
+            reason: &self.ranking.reason,
+            residuals: self.recorder.residuals(),
+            goal: self.facts.settings.tol,
+            seconds_each: self.ranking.seconds_each,
+            precision: self.facts.precision,
+            restarts: false,
+            tolerance: "tol",
+            precond: None,
+            resume: None,
+        };
+        advice::hint(&ended, naming)
+    }
+}
+
+impl Found for Ranks {
+    type Report = RankReport;
+
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if !self.shared {
+            self.limit = limit::measure_on(device, &self.ranking, cancel);
         }
-        self.limit = limit::measure_on(device, &self.ranking, cancel);
     }
 
-    /// Returns the report of the solve.
-    pub fn report(&self) -> RankReport {
-        self.report_naming(&as_method)
-    }
-
-    /// Returns the report with the error bound of every iteration.
-    pub fn history(&self) -> History {
-        self.history_naming(&as_method)
-    }
-
-    /// Returns the same history; `naming` spells the settings in its advice.
-    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
-        History::new(self.report_naming(naming).for_history(), self.recorder.clone())
-    }
-
-    /// Returns the report; `naming` spells the settings in its advice.
-    pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
+    fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let (RankingFacts { graph, settings, .. }, ranking) = (&*self.facts, &self.ranking);
         let origin = &*graph.names.origin;
         RankReport {
@@ -370,28 +377,12 @@ impl Ranks {
         }
     }
 
-    /// Returns the common part of the report, with this effort.
-    pub(super) fn common(&self, effort: &Effort, limit: Option<Limit>) -> Common {
-        let origin = &self.facts.graph.names.origin;
-        self.facts.common.after(origin, effort, &self.ranking.reason, limit, self.profile.as_ref())
-    }
-
-    /// Returns advice for a solve that did not converge, from the recorded error bounds.
-    fn hint(&self, naming: Naming<'_>) -> Option<String> {
-        let ended = Ended {
-            reason: &self.ranking.reason,
-            residuals: self.recorder.residuals(),
-            goal: self.facts.settings.tol,
-            seconds_each: self.ranking.seconds_each,
-            precision: self.facts.precision,
-            restarts: false,
-            tolerance: "tol",
-            precond: None,
-            resume: None,
-        };
-        advice::hint(&ended, naming)
+    fn history_of(&self, report: &RankReport) -> History {
+        History::new(report.clone().for_history(), self.recorder.clone())
     }
 }
+
+reports!(Ranks, RankReport);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use super::Prepared;
 use crate::engine::answer::MatrixFacts;
 use crate::engine::matrix::Matrix;
-use crate::engine::range::check_range;
+use crate::engine::range::check_values;
 use crate::engine::seat::Seat;
 use crate::engine::settings::Input;
 use crate::engine::spread;
@@ -35,10 +35,7 @@ impl Prepared {
         }
         let (method, began) = (self.facts.method, Instant::now());
         let note = matrix.require_for(method, self.settings.assume_symmetric, &self.recipe.precond)?;
-        if self.facts.precision.narrow_values() {
-            let values = matrix.csr.values();
-            check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
-        }
+        check_values(self.facts.precision, &matrix.csr)?;
         // Chosen again, for the new values, if another solve has several columns.
         (self.several, self.columns, self.null_space) = (None, 1, None);
         self.label_checkpoints(1);

@@ -1,19 +1,16 @@
 //! Markov chains that are distributed over ranks, by the states that steps lead out of.
 
-use super::RankSource;
 use super::file::read_graph;
 use super::graph::drawn;
 use super::text::GraphRows;
+use super::{RankGraph, RankSource};
 use crate::device::Ranks;
-use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
-use crate::engine::origin::Origin;
 use crate::error::Result;
 use crate::format::{Csr, Duplicates, partition};
 use crate::source;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
 
 /// A Markov chain over ranks: each rank has the steps out of a range of states, or the first rank has all.
 /// Clones share the arrays.
@@ -28,21 +25,9 @@ pub struct RankChain {
 pub(in crate::engine) enum Steps {
     /// All of them on the first rank, and nothing on the others.
     OnFirst(Option<Matrix>),
-    /// Those out of a range of states.
-    ByRows(RankSteps),
-}
-
-/// The steps out of the states of this rank.
-#[derive(Clone)]
-pub(in crate::engine) struct RankSteps {
-    /// The first state of each rank, and the number of states.
-    pub starts: Vec<usize>,
-    /// A row for each state of this rank; the columns are all states.
-    pub rows: Arc<Csr>,
-    /// On the first rank with the labels of the states.
-    pub names: Names,
-    /// Whether errors name states by ids or labels.
-    pub graph: bool,
+    /// Those out of a range of states, as the links of a graph, and whether errors name states by ids or
+    /// labels.
+    ByRows(RankGraph, bool),
 }
 
 impl RankChain {
@@ -66,15 +51,11 @@ impl RankChain {
             Some(made) => Some(GraphRows::of(made)),
             None => read_graph(ranks, &source, ("markov", Duplicates::Sum))?,
         };
-        Ok(found.map(|GraphRows { starts, rows, is_list, ids, notes, stand_in }| {
-            let (states, origin) = (starts[ranks.size()], Origin { notes, stand_in, ..source.origin() });
+        Ok(found.map(|found| {
             // A list names its states as a graph names its vertices.
-            let names = match is_list {
-                true => Names::of_ids(ids, states, origin),
-                false => Names::counted_from(1, states, origin),
-            };
-            let steps = RankSteps { starts, rows: Arc::new(rows), names, graph: is_list };
-            RankChain { ranks: ranks.clone(), steps: Steps::ByRows(steps) }
+            let is_list = found.is_list;
+            let steps = Steps::ByRows(found.named(ranks, &source, is_list), is_list);
+            RankChain { ranks: ranks.clone(), steps }
         }))
     }
 
@@ -87,18 +68,14 @@ impl RankChain {
             Steps::OnFirst(chain) => {
                 Steps::OnFirst(ranks.agreed(chain.map(|chain| chain.read_labels(path)).transpose())?)
             }
-            Steps::ByRows(steps) => {
-                let names = steps.names.clone();
-                let names = if ranks.is_first() { names.read_labels(path) } else { Ok(names) };
-                Steps::ByRows(RankSteps { names: ranks.agreed(names)?, graph: true, ..steps })
-            }
+            Steps::ByRows(steps, _) => Steps::ByRows(steps.read_labels(path)?, true),
         };
         Ok(RankChain { ranks, steps })
     }
 
     /// Rewrites the notes of the reader.
     pub(crate) fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
-        if let Steps::ByRows(steps) = &mut self.steps {
+        if let Steps::ByRows(steps, _) = &mut self.steps {
             steps.names.map_notes(note);
         }
         self
@@ -111,7 +88,7 @@ impl RankChain {
 
     /// Returns whether each rank has some of the rows only.
     pub fn is_by_rows(&self) -> bool {
-        matches!(self.steps, Steps::ByRows(_))
+        matches!(self.steps, Steps::ByRows(..))
     }
 }
 

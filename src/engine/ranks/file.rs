@@ -3,19 +3,16 @@
 
 use super::text::GraphRows;
 use super::{
-    Made, Plan, Purpose, RankGraph, RankMatrix, RankSource, common_multiple, symmetry, text,
-    unknowns_of_a_node,
+    Made, Purpose, RankGraph, RankMatrix, RankSource, common_multiple, symmetry, text, unknowns_of_a_node,
 };
 use crate::device::Ranks;
-use crate::engine::graph::Names;
 use crate::engine::matrix::judged;
-use crate::engine::origin::Origin;
+use crate::engine::range::check_values;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
 use crate::precond::Preconditioner;
 use crate::source::{RowFile, webgraph_part};
 use std::ffi::OsStr;
-use std::sync::Arc;
 
 /// Rows from which the block size of a preconditioner follows.
 const SAMPLE: usize = 16_384;
@@ -70,7 +67,7 @@ impl RankMatrix {
         drop(sample);
         let starts = ranks.agreed(file.cut(ranks.size(), together))?;
         let own = file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]);
-        let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
+        let own = ranks.agreed(purpose.checked(own))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
         let note =
             judged(purpose.method, file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
@@ -86,7 +83,7 @@ impl RankMatrix {
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
         let note =
             judged(purpose.method, text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
-        ranks.agreed(Plan::check_values(&text.rows, purpose))?;
+        ranks.agreed(check_values(purpose.precision, &text.rows))?;
         let sample = text.head(ranks, SAMPLE)?;
         let linear = purpose.method.needs().linear_m;
         let precond = sample.as_ref().map(|sample| purpose.precond.settle_for(sample, linear).to_string());
@@ -119,11 +116,7 @@ impl RankGraph {
     pub fn read<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankGraph>> {
         let source = what.into();
         let found = read_graph(ranks, &source, ("pagerank", Duplicates::Keep))?;
-        Ok(found.map(|GraphRows { starts, rows, ids, notes, stand_in, .. }| {
-            let origin = Origin { notes, stand_in, ..source.origin() };
-            let names = Names::of_ids(ids, starts[ranks.size()], origin);
-            RankGraph { ranks: ranks.clone(), names, starts, links: Arc::new(rows), whole: None }
-        }))
+        Ok(found.map(|found| found.named(ranks, &source, true)))
     }
 }
 
@@ -138,11 +131,8 @@ pub(super) fn read_graph(
     let file = ranks.agreed(RowFile::open(source.what))?;
     let found = match found_by_all(ranks, source.what, file) {
         Some(file) => {
-            let of_file = GraphRows {
-                stand_in: file.stand_in,
-                ..GraphRows::of(rows_of(ranks, source.what, &file, order.0)?)
-            };
-            return Ok(Some(of_file));
+            let rows = GraphRows::of(rows_of(ranks, source.what, &file, order.0)?);
+            return Ok(Some(GraphRows { stand_in: file.stand_in, ..rows }));
         }
         None => links_of(ranks, source.what)?,
     };

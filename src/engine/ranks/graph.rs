@@ -57,14 +57,19 @@ impl RankGraph {
         let starts = ranks.agreed(starts.transpose())?.unwrap_or_default();
         let starts = starts_from_first(ranks, starts)?;
         let links = ranks.agreed(links(&starts))?;
-        let vertices = starts[ranks.size()];
-        Ok(RankGraph {
-            ranks: ranks.clone(),
-            links: Arc::new(links),
-            whole: None,
-            names: graph.map_or_else(|| Names::on_first_rank(vertices), Matrix::names),
-            starts,
-        })
+        Ok(RankGraph::of_rows(ranks, (starts, links), |vertices| {
+            graph.map_or_else(|| Names::on_first_rank(vertices), Matrix::names)
+        }))
+    }
+
+    /// Combines the first vertex of each rank, and the links of this rank, with the names of all vertices.
+    pub(super) fn of_rows(
+        ranks: &Ranks,
+        (starts, links): (Vec<usize>, Csr),
+        names: impl FnOnce(usize) -> Names,
+    ) -> RankGraph {
+        let names = names(starts[ranks.size()]);
+        RankGraph { ranks: ranks.clone(), starts, links: Arc::new(links), whole: None, names }
     }
 
     /// Makes the links of each rank of a generated graph that consists of draws; `None` for any other graph.
@@ -72,13 +77,8 @@ impl RankGraph {
     /// ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         let named = RankSource::from(what);
-        Ok(drawn(ranks, what)?.map(|(starts, links)| RankGraph {
-            ranks: ranks.clone(),
-            names: Names::counted_from(0, starts[ranks.size()], named.origin()),
-            starts,
-            links: Arc::new(links),
-            whole: None,
-        }))
+        let names = |vertices| Names::counted_from(0, vertices, named.origin());
+        Ok(drawn(ranks, what)?.map(|rows| RankGraph::of_rows(ranks, rows, names)))
     }
 
     /// Adds the labels from a file with one label per line, which the first rank reads; see

@@ -1,9 +1,9 @@
 //! Matrices of meshes of which each rank makes its own rows, so that no rank has the whole matrix.
 
-use super::{Made, Plan, Purpose, RankMatrix, RankSource, common_multiple};
+use super::{Made, Purpose, RankMatrix, RankSource, common_multiple};
 use crate::device::Ranks;
 use crate::error::{Error, Result};
-use crate::format::{Csr, partition};
+use crate::format::partition;
 use crate::source::{self, generate::Mesh};
 use std::ffi::OsStr;
 
@@ -51,8 +51,7 @@ impl RankMatrix {
         };
         let starts = partition::cut((mesh.rows(), partition::ROW), entries, ranks.size(), together);
         let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);
-        let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
-        let rows: Csr = ranks.agreed(rows)?;
+        let rows = ranks.agreed(purpose.checked(rows))?;
         let nnz = before[before.len() - 1];
         let made = Made { starts, together, rows, nnz, stand_in: None, note: None, precond };
         made.divide(ranks, &named, purpose).map(Some)

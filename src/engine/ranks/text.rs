@@ -6,9 +6,11 @@
 //! rank gets the entries of its part in the order of the file, and writes them into the arrays of its rows.
 //! Before that, a list of edges is read once to find the ids of the vertices.
 
-use super::RankSource;
+use super::{RankGraph, RankSource};
 use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
+use crate::engine::graph::Names;
+use crate::engine::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::finish::finish;
 use crate::format::{Csr, Duplicates, Values};
@@ -54,6 +56,16 @@ impl GraphRows {
     /// Takes rows about which nothing else is known.
     pub(crate) fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
         GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new(), stand_in: None }
+    }
+
+    /// Adds the names of all rows: ids as those of a graph, or else numbers from 1.
+    pub(crate) fn named(self, ranks: &Ranks, source: &RankSource<'_>, as_graph: bool) -> RankGraph {
+        let GraphRows { starts, rows, ids, notes, stand_in, .. } = self;
+        let origin = Origin { notes, stand_in, ..source.origin() };
+        RankGraph::of_rows(ranks, (starts, rows), |all| match as_graph {
+            true => Names::of_ids(ids, all, origin),
+            false => Names::counted_from(1, all, origin),
+        })
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use kept::{forget_all, of_size};
 
 use super::device::{DeviceHandle, Request, on_device};
 use super::matrix::Matrix;
-use super::range::check_range;
+use super::range::check_values;
 use crate::backend::Candidate;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -175,10 +175,7 @@ fn opened(matrix: &Matrix, request: &Request) -> Result<(DeviceHandle, Arc<crate
     let settled = request.settle()?;
     settled.require_one("backends are measured")?;
     settled.check_device()?;
-    if !request.precision.narrow_values() {
-        return Ok((DeviceHandle::shared(settled.device)?, Arc::clone(&matrix.csr)));
-    }
-    let values = matrix.csr.values();
-    check_range(request.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
-    Ok((DeviceHandle::shared(settled.device)?, Arc::new(matrix.csr.to_f32())))
+    check_values(request.precision, &matrix.csr)?;
+    let narrowed = matrix.csr.narrowed(request.precision.narrow_values());
+    Ok((DeviceHandle::shared(settled.device)?, narrowed))
 }

@@ -90,17 +90,17 @@ impl Column {
         // A tolerance relative to the residual of the start is below that residual, so the
         // start cannot meet it.
         let unknown = Norms { b: norm_b, initial: 0.0 };
-        (self.norm_b, self.goal) = (norm_b, rule.goal(&unknown).unwrap_or(0.0));
+        (self.norm_b, self.goal) = (norm_b, rule.residual_tolerance(&unknown).unwrap_or(0.0));
     }
 
     /// Sets the measured residual of the start.
     pub(crate) fn set_start(&mut self, run: &mut Run<'_, '_>, index: usize, truth: Truth) {
         let initial = truth.residual;
         let norms = Norms { b: self.norm_b, initial };
-        self.rule_goal = run.rule.goal(&norms);
+        self.rule_goal = run.rule.residual_tolerance(&norms);
         self.goal = self.rule_goal.unwrap_or(FLOOR * f64::EPSILON);
         (self.truth, self.recursive) = (truth, initial);
-        run.tracks[index].begin(at_start(norms, initial), run.rule.residual_tolerance(&norms));
+        run.tracks[index].begin(at_start(norms, initial), self.rule_goal);
     }
 
     /// Ends a column with a right-hand side of zeros, for which x = 0.
