@@ -65,7 +65,8 @@ class Eigen(Program):
 
 
 class Amgcl(Eigen):
-    """CG with smoothed aggregation, with levels in f64 or f32. Nodes have as many unknowns as blocks have rows."""
+    """CG with smoothed aggregation, with levels in f64 or f32. A node has as many unknowns as a block has
+    rows."""
 
     def __init__(self, threads, precision="f64"):
         headers = place("SOLVER_AMGCL", "the folder of AMGCL's headers", has="amgcl/amg.hpp")

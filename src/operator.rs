@@ -313,7 +313,8 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// does not matter.
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()>;
 
-    /// Computes y = alpha A x + beta z for `(beta, z)`. The default copies z first; `slots` serve the copy.
+    /// Computes y = alpha A x + beta z for `(beta, z)`. The default copies z first; `slots` serve the copy,
+    /// and no column of theirs may be done.
     fn apply_onto(
         &self,
         device: &D,

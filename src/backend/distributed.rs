@@ -279,6 +279,18 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for OfEachRank<D, T>
         self.0.apply(alpha, x, beta, y)
     }
 
+    fn apply_onto(
+        &self,
+        _: &Distributed<D>,
+        alpha: f64,
+        x: &D::Vector<T>,
+        onto: (f64, &D::Vector<T>),
+        y: &mut D::Vector<T>,
+        slots: &mut RankSlots<D>,
+    ) -> Result<()> {
+        self.0.apply_onto(alpha, x, onto, y, &mut slots.own)
+    }
+
     fn apply_dot(
         &self,
         device: &Distributed<D>,

@@ -30,7 +30,7 @@ const TASKS: usize = 8;
 /// Rows that a thread checks as one task.
 const ROWS: usize = 4096;
 /// Rows whose work is summed.
-const UNIT: usize = 256;
+const UNIT: usize = 64;
 /// The work of a task at which it ends: its entries are counted in 32 bits.
 const MOST_WORK: u64 = 1 << 31;
 
@@ -473,6 +473,33 @@ mod tests {
             for width in [width, 1, width] {
                 assert_eq!(space.product_of_three(&a, &b, &c, width).unwrap(), expected, "{name}: {width}");
             }
+        }
+    }
+
+    #[test]
+    fn a_product_of_three_matrices_has_the_same_bits_in_any_number_of_tasks_and_blocks() {
+        // Rows of c have three blocks of six columns each, some of them none; b and a are large enough for
+        // tasks.
+        let b = in_double(source::load("poisson2d:220x200").unwrap().matrix);
+        let a = b.transposed().unwrap();
+        let blocks = |row: usize| (0..row % 4).map(move |at| ((row / 7 + 31 * at) % 500) as u32);
+        let value = |row: usize, i: usize| ((row * 13 + i * 7) % 101) as f64 / 9.0 - 5.0;
+        let c = Workspace::default().made_by_rows::<6>(
+            (b.cols(), 500),
+            |row| row % 4,
+            |row, sum| {
+                blocks(row).for_each(|block| sum.add(block, std::array::from_fn(|i| value(row, i))));
+            },
+        );
+        let c = c.unwrap();
+        assert!(c.nnz() > 300_000 && has_blocks::<6>(&c) && !has_blocks::<6>(&a));
+        let run = |threads: usize, width: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| Workspace::default().product_of_three(&a, &b, &c, width).unwrap())
+        };
+        let one = run(1, 1);
+        for (threads, width) in [(1, 6), (2, 6), (3, 6), (4, 1), (2, 2), (3, 3)] {
+            assert!(run(threads, width) == one, "{threads} threads, blocks of {width}");
         }
     }
 

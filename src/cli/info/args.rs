@@ -13,7 +13,7 @@ Examples:
   solver info poisson2d:1000x1000 --spy plots/poisson.png
   solver info elasticity3d:12x12x12 --json
   solver info poisson3d:40x40x40 --precond amg
-  solver info elasticity3d:12x12x12 --precond amg:strength=0.1 --json
+  solver info elasticity3d:12x12x12 --precond amg:strength=0.04 --json
   solver info poisson3d:100x100x100 --ranks 64 --latency 1.5 --network 25
   solver info poisson3d:100x100x100 --ranks 64 --partition coordinates
   solver info F1";

@@ -9,10 +9,11 @@
 //! x = x + s (b - A x)           the last steps
 //! ```
 //!
-//! The rows and columns of all matrices are divided by the square roots of the diagonal, so that every level
-//! has a unit diagonal. The smoother is then s = alpha I + beta A: an optimised Chebyshev polynomial of the
-//! fourth kind of degree 2 for the eigenvalues up to `largest`, or of degree 1 with beta = 0. The smoothers
-//! before and after are the same, so the cycle is symmetric.
+//! The rows and columns of every matrix that is smoothed are divided by the square roots of its diagonal,
+//! which is 1 then, and those of P to match. A diagonal entry that is not positive stays. The smoother is s =
+//! alpha I + beta A: an optimised Chebyshev polynomial of the fourth kind of degree 2 for the eigenvalues up
+//! to `largest`, or of degree 1 with beta = 0. The smoothers before and after are the same, so the cycle is
+//! symmetric.
 //!
 //! # Cost
 //! On each level 2 products for every degree of the smoother, one with P and one with P'. Products take their
@@ -53,8 +54,10 @@ const KEEP: Formula = sweep!({ "amg_keep": b = b - y; r = x; });
 pub(super) const SWEEPS: &[Sweep<'static>] =
     &[TWO_STEPS.sweep.with(&[1.0; 2]), STEP.sweep.with(&[1.0]), ADD.sweep, KEEP.sweep, COPY.sweep];
 
-/// How often the smoother is applied on a last level that is not inverted: an even number.
+/// How often the smoother is applied on a last level that is not inverted. All but the first application swap
+/// two vectors, and their odd number leaves the solution where [`Cycle::solution`] finds it.
 const LAST_STEPS: usize = 4;
+const _: () = assert!(LAST_STEPS.is_multiple_of(2));
 
 /// The degree of the smoother, and the shape of the cycle.
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +111,9 @@ enum LastOn<D: Device, S: Scalar> {
 /// The vectors of a level.
 struct Vectors<D: Device, S: Scalar> {
     b: D::Vector<S>,
-    /// The solution after the first steps, and in the end if the degree of the smoother is 1.
+    /// The solution before the last steps; [`Cycle::solution`] says where it is in the end.
     x: D::Vector<S>,
-    /// The residual, and in the end the solution if the degree is 2.
+    /// The residual, or the solution.
     r: D::Vector<S>,
     q: D::Vector<S>,
     /// The x of the first visit of two.
@@ -286,15 +289,21 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
 
     /// Returns the backend and the bytes of each level, with vectors of `k` columns.
     fn built(&self, k: usize) -> impl Iterator<Item = (&str, u64)> {
-        let vectors = move |n: usize| (n * 4 * k * size_of::<S>()) as u64;
-        let levels = self.levels.iter().map(move |LevelOn { matrix, prolongator, restriction }| {
+        let (end, twice) = (self.levels.len(), self.shape.twice);
+        // Four vectors, one that is kept between two visits, and the roots of the first level.
+        let vectors = move |at: usize, n: usize| {
+            let kept = usize::from(twice && at > 0 && at < end);
+            (n * ((4 + kept) * k + usize::from(at == 0)) * size_of::<S>()) as u64
+        };
+        let levels = self.levels.iter().enumerate();
+        let levels = levels.map(move |(at, LevelOn { matrix, prolongator, restriction })| {
             let operators = [&matrix.a, prolongator, restriction].map(Operator::storage);
-            (matrix.backend.as_str(), operators.iter().sum::<u64>() + vectors(matrix.n))
+            (matrix.backend.as_str(), operators.iter().sum::<u64>() + vectors(at, matrix.n))
         });
         let (last, backend) = match &self.last {
             LastOn::Inverse(a, backend) | LastOn::Matrix(Smoothed { a, backend, .. }) => (a, backend),
         };
-        let last = (backend.as_str(), last.storage() + vectors(self.rows_of_last));
+        let last = (backend.as_str(), last.storage() + vectors(end, self.rows_of_last));
         levels.chain([last])
     }
 
@@ -402,16 +411,18 @@ impl<D: Device, S: Scalar> Smoothed<D, S> {
     /// Returns the cost of `times` applications of the smoother to `k` columns, the first of them from x = 0,
     /// and of one residual if `restricts`.
     fn cost(&self, k: usize, times: u64, restricts: bool) -> Cost {
-        let a = self.a.cost_of(k);
-        let smoothing = match self.smoother.beta {
-            Some(_) => 2 * times - 1,
-            None => times - 1,
+        let (a, elements, width) = (self.a.cost_of(k), (self.n * k) as u64, size_of::<S>());
+        let sweep = if self.smoother.beta.is_some() { &TWO_STEPS.sweep } else { &STEP.sweep };
+        let swept = match k {
+            1 => self.a.bytes_with(sweep),
+            _ => a.bytes + sweep.bytes(self.n, k, width),
         };
-        // With each product: one more vector that is read, and about two operations for each element.
-        let (products, elements) = (smoothing + u64::from(restricts), (self.n * k) as u64);
+        // All applications but the first end in a sweep; the other products read one more vector.
+        let sweeps = times - 1;
+        let onto = u64::from(restricts) + if self.smoother.beta.is_some() { times } else { 0 };
         Cost {
-            bytes: products * (a.bytes + elements * size_of::<S>() as u64),
-            flops: products * (a.flops + 2 * elements),
+            bytes: sweeps * swept + onto * (a.bytes + elements * width as u64),
+            flops: (sweeps + onto) * (a.flops + 2 * elements),
         }
     }
 }

@@ -64,7 +64,8 @@ fn multiplied<S: Scalar>(
         for row in range {
             let factor = rows(row);
             for ((column, value), to) in entries.row(row).zip(&mut values) {
-                *to = S::from_f64(factor * value * columns(column));
+                // In this order, so that a symmetric matrix stays symmetric to the last bit.
+                *to = S::from_f64(value * (factor * columns(column)));
             }
         }
     });
@@ -87,7 +88,7 @@ mod tests {
             assert_eq!(scaled.pattern(), matrix.pattern());
             for row in 0..matrix.rows() {
                 for ((column, value), (_, found)) in matrix.row(row).zip(scaled.row(row)) {
-                    let exact = rows(row) * value * columns(column);
+                    let exact = value * (rows(row) * columns(column));
                     let rounded = if narrow { f64::from(exact as f32) } else { exact };
                     assert_eq!(found, rounded, "{row}, {column}");
                 }
@@ -102,6 +103,7 @@ mod tests {
         let roots = Roots::of(&inverse);
         let scaled = with_factors(&matrix, false, |row| roots.at(row), |column| roots.at(column)).unwrap();
         assert!(scaled.diagonal().iter().all(|diagonal| (diagonal - 1.0).abs() < 1e-14));
+        assert_eq!(scaled.transposed().unwrap(), scaled, "a symmetric matrix stays symmetric");
         assert_eq!(Roots::ones().at(7), 1.0);
     }
 }

@@ -57,6 +57,8 @@ fn every_parameter_gives_a_preconditioner_that_converges() {
         ("coarse=1", 16),
         ("levels=1", 300),
         ("levels=2", 24),
+        ("levels=2,degree=1", 40),
+        ("levels=3,cycle=w", 24),
         ("prolongator=plain", 60),
         ("precision=f64", 14),
     ] {

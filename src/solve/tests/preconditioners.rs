@@ -387,6 +387,27 @@ fn every_preconditioner_parses_its_printed_form() {
 }
 
 #[test]
+fn a_matrix_times_a_number_has_the_multigrid_cycle_divided_by_it() {
+    let (cpu, n) = (Cpu::new(Some(2)).unwrap(), 900);
+    let matrix = zoo::generated(&format!("spd-random:n={n},row=9"));
+    let factor = 2.0_f64.powi(21);
+    let values = (0..matrix.nnz()).map(|at| factor * matrix.values().get(at)).collect();
+    let larger = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).unwrap());
+    let [b, y] = [3, 4].map(|seed| reals(seed, n));
+    for precond in ["amg:coarse=40", "amg:coarse=40,degree=1,cycle=w", "amg:levels=2", "amg:precision=f64"] {
+        let applied = |matrix: &Arc<Csr>, alpha: f64| {
+            let m = build::<_, f64>(&cpu, preconditioner(precond), matrix);
+            apply(&cpu, &m, (alpha, 0.25), &b, &y)
+        };
+        let (own, of_larger) = (applied(&matrix, 2.0), applied(&larger, 2.0 * factor));
+        assert!(own.iter().zip(&y).any(|(own, y)| (own - 0.25 * y).abs() > 1e-3), "{precond}");
+        for (own, of_larger) in own.iter().zip(&of_larger) {
+            assert!((own - of_larger).abs() <= 1e-5 * own.abs().max(1.0), "{precond}: {own}, {of_larger}");
+        }
+    }
+}
+
+#[test]
 fn a_settled_preconditioner_prints_every_parameter_that_the_matrix_decides() {
     let matrix = zoo::generated("poisson2d:9x9");
     for row in ROWS {
