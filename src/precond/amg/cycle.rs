@@ -22,17 +22,17 @@
 //! # Reference
 //! J. Lottes, Optimal polynomial smoothers for multigrid V-cycles, Numer. Linear Algebra Appl. 30, 2023.
 
-use super::hierarchy::{Hierarchy, Last, Level};
-use super::unit_diagonal::{Roots, with_factors};
-use crate::backend::{Choice, Operator, Pick};
+mod build;
+
+use crate::backend::Operator;
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Formula, Sweep};
 use crate::error::Result;
-use crate::format::Csr;
 use crate::observe::report::Levels;
 use crate::operator::{COPY, Cost, LinearOperator};
-use crate::parallel::{collected, lock};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
+pub(super) use build::Builder;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
@@ -143,115 +143,6 @@ pub(super) struct Cycle<D: Device, T, S: Scalar> {
     outside: PhantomData<fn(T)>,
 }
 
-/// Builds operators and vectors on a device.
-pub(super) struct Builder<'a, D> {
-    pub device: &'a D,
-    pub reserve: u64,
-    pub columns: usize,
-}
-
-impl<D: Device> Builder<'_, D> {
-    /// Builds the operator of a matrix whose rows and columns are multiplied by factors; returns it with the
-    /// name of its backend.
-    fn operator<S: Scalar>(
-        &self,
-        matrix: &Csr,
-        rows: impl Fn(usize) -> f64 + Sync,
-        columns: impl Fn(usize) -> f64 + Sync,
-    ) -> Result<(Operator<D, S>, String)>
-    where
-        D: Pick<S>,
-    {
-        let matrix = Arc::new(with_factors(matrix, size_of::<S>() == size_of::<f32>(), rows, columns)?);
-        let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
-        let size = self.device.gpu_size().without_shared_launches();
-        let choice = auto.settle_columns(&matrix, size_of::<S>(), &size, self.columns)?;
-        log::debug!("amg: {} x {} by {}", matrix.rows(), matrix.cols(), choice.label());
-        let operator = choice.build_for(self.device, &matrix, self.reserve, self.columns)?;
-        Ok((operator, choice.label()))
-    }
-
-    fn smoothed<S: Scalar>(&self, matrix: &Csr, roots: &Roots, smoother: Smoother) -> Result<Smoothed<D, S>>
-    where
-        D: Pick<S>,
-    {
-        let (a, backend) = self.operator(matrix, |row| roots.at(row), |column| roots.at(column))?;
-        Ok(Smoothed { n: matrix.rows(), a, backend, smoother })
-    }
-
-    fn level<S: Scalar>(
-        &self,
-        level: &Level,
-        [roots, next]: [&Roots; 2],
-        degree: u64,
-    ) -> Result<LevelOn<D, S>>
-    where
-        D: Pick<S>,
-    {
-        let (inverse, next) = (|row: usize| 1.0 / roots.at(row), |row: usize| next.at(row));
-        Ok(LevelOn {
-            matrix: self.smoothed(&level.matrix, roots, Smoother::of(degree, level.largest))?,
-            prolongator: self.operator(&level.prolongator, inverse, next)?.0,
-            restriction: self.operator(&level.restriction, next, inverse)?.0,
-        })
-    }
-
-    /// Builds the cycle of a hierarchy, whose matrices are scaled, and completes its description.
-    pub(crate) fn cycle<T: Scalar, S: Scalar>(
-        &self,
-        hierarchy: &Hierarchy,
-        mut described: Levels,
-        shape: Shape,
-        scale: f64,
-    ) -> Result<Cycle<D, T, S>>
-    where
-        D: Pick<S>,
-    {
-        let last_roots = match &hierarchy.last {
-            Last::Inverse(_) => Roots::ones(),
-            Last::Matrix(_, inverse, _) => Roots::of(inverse),
-        };
-        let roots = hierarchy.levels.iter().map(|level| Roots::of(&level.inverse));
-        let roots: Vec<Roots> = roots.chain([last_roots]).collect();
-        let pairs = roots.iter().zip(&roots[1..]);
-        let levels = hierarchy.levels.iter().zip(pairs);
-        let levels = levels.map(|(level, (own, next))| self.level(level, [own, next], shape.degree));
-        let levels: Vec<LevelOn<D, S>> = levels.collect::<Result<_>>()?;
-        let (last, rows_of_last) = match &hierarchy.last {
-            Last::Inverse(inverse) => {
-                let (operator, backend) = self.operator(inverse, |_| 1.0, |_| 1.0)?;
-                (LastOn::Inverse(operator, backend), inverse.rows())
-            }
-            Last::Matrix(matrix, _, largest) => {
-                let smoother = Smoother::of(2, *largest);
-                (LastOn::Matrix(self.smoothed(matrix, &roots[roots.len() - 1], smoother)?), matrix.rows())
-            }
-        };
-        let rows: Vec<usize> = levels.iter().map(|level| level.matrix.n).chain([rows_of_last]).collect();
-        let space = Mutex::new(Space::new(self.device, &rows, shape, self.columns)?);
-        let host: Vec<S> = collected(rows[0], |row| S::from_f64(roots[0].at(row)));
-        let mut first_roots = self.device.vector(host.len(), 1)?;
-        self.device.upload(&host, &mut first_roots)?;
-        let (nothing, outside) = (Arc::default(), PhantomData);
-        let mut cycle = Cycle {
-            levels,
-            last,
-            rows_of_last,
-            described: nothing,
-            shape,
-            scale,
-            roots: first_roots,
-            space,
-            outside,
-        };
-        for (level, (backend, bytes)) in described.levels.iter_mut().zip(cycle.built(self.columns)) {
-            (level.backend, level.bytes) = (backend.to_owned(), bytes);
-        }
-        cycle.described = Arc::new(described);
-        Ok(cycle)
-    }
-}
-
 impl<D: Device, S: Scalar> Space<D, S> {
     fn new(device: &D, rows: &[usize], shape: Shape, k: usize) -> Result<Space<D, S>> {
         let of = |(at, &n): (usize, &usize)| {
@@ -307,14 +198,14 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
         levels.chain([last])
     }
 
-    /// Returns the vector with the solution of a level, and one that is free.
-    fn solution<'a>(&self, at: usize, own: &'a mut Vectors<D, S>) -> [&'a mut D::Vector<S>; 2] {
+    /// Returns the vector with the solution of a level, given its x and r, and the other one, which is free.
+    fn solution<V>(&self, at: usize, x: V, r: V) -> [V; 2] {
         let in_x = match (self.levels.get(at), &self.last) {
             (Some(level), _) => level.matrix.smoother.beta.is_none(),
             (None, LastOn::Inverse(..)) => true,
             (None, LastOn::Matrix(_)) => false,
         };
-        if in_x { [&mut own.x, &mut own.r] } else { [&mut own.r, &mut own.x] }
+        if in_x { [x, r] } else { [r, x] }
     }
 
     /// Solves approximately on a level and all later ones, from `b` of its vectors.
@@ -340,7 +231,7 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
         if later[0].kept.is_some() {
             self.solve_again(device, at + 1, later, slots)?;
         }
-        let [correction, _] = self.solution(at + 1, &mut later[0]);
+        let [correction, _] = self.solution(at + 1, &later[0].x, &later[0].r);
         match beta {
             None => prolongator.apply_onto(1.0, correction, (alpha, &own.b), &mut own.x, slots)?,
             Some(_) => prolongator.apply(1.0, correction, 1.0, &mut own.x)?,
@@ -360,18 +251,14 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
         let (Some(own), Some(level)) = (spaces.first_mut(), self.levels.get(at)) else { return Ok(()) };
         let Some(mut kept) = own.kept.take() else { return Ok(()) };
         let outcome = (|| {
-            let own = &mut spaces[0];
-            // y = A x; b = b - y
-            let [x, y] = self.solution(at, own);
+            let Vectors { b, x, r, .. } = &mut spaces[0];
+            let [x, y] = self.solution(at, x, r);
             level.matrix.a.apply(1.0, x, 0.0, y)?;
-            let (x, y) = match level.matrix.smoother.beta {
-                None => (&own.x, &own.r),
-                Some(_) => (&own.r, &own.x),
-            };
-            let writes = [(v::b, &mut own.b), (v::r, &mut kept)];
-            KEEP.run(device, writes, [(v::y, y), (v::x, x)], slots, &[])?;
+            let writes = [(v::b, b), (v::r, &mut kept)];
+            KEEP.run(device, writes, [(v::y, &*y), (v::x, &*x)], slots, &[])?;
             self.solve(device, at, spaces, slots)?;
-            let [x, _] = self.solution(at, &mut spaces[0]);
+            let Vectors { x, r, .. } = &mut spaces[0];
+            let [x, _] = self.solution(at, x, r);
             ADD.run(device, [(v::x, x)], [(v::y, &kept)], slots, &[])
         })();
         spaces[0].kept = Some(kept);
@@ -444,7 +331,7 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
         let Space { levels, slots, .. } = &mut *space;
         device.convert((self.scale, &self.roots), x, 0.0, &mut levels[0].b)?;
         self.solve(device, 0, levels, slots)?;
-        let [solution, _] = self.solution(0, &mut levels[0]);
+        let [solution, _] = self.solution(0, &levels[0].x, &levels[0].r);
         device.convert((alpha, &self.roots), solution, beta, y)
     }
 

@@ -44,7 +44,7 @@ use std::time::Instant;
 /// The preconditioner's row in the table.
 pub(super) struct Row;
 
-/// The largest reciprocal of a scaled diagonal entry for which levels in single precision stay in range.
+/// The largest reciprocal of a scaled diagonal entry for which levels are in single precision by default.
 const WIDEST: f64 = 1e18;
 /// The factor from 1 within which the largest diagonal entry is near 1.
 const NEAR: f64 = 4096.0;

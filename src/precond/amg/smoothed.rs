@@ -10,7 +10,7 @@ use super::strength::Strong;
 use super::tentative::Tentative;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::product::{RowSum, Rows, Workspace};
+use crate::format::product::{RowSum, Rows, Workspace, block_width, in_blocks};
 use crate::parallel::collected;
 use crate::spectrum::Tridiagonal;
 use rayon::prelude::*;
@@ -155,8 +155,7 @@ impl Prolongation<'_> {
 
     /// Returns the number of neighbouring columns that each block of the prolongator's entries has.
     pub(crate) fn width(&self) -> usize {
-        let vectors = self.tentative.entries.cols();
-        [6, 3, 2].into_iter().find(|width| vectors.is_multiple_of(*width)).unwrap_or(1)
+        block_width(self.tentative.entries.cols())
     }
 
     /// Calls `entry` for each block of W columns of a row of the tentative prolongator that is not zero.
@@ -177,12 +176,7 @@ impl Prolongation<'_> {
 
     /// Returns the tentative prolongator.
     pub(crate) fn plain(&self, space: &Workspace) -> Result<Csr> {
-        match self.width() {
-            6 => self.plain_in_blocks::<6>(space),
-            3 => self.plain_in_blocks::<3>(space),
-            2 => self.plain_in_blocks::<2>(space),
-            _ => self.plain_in_blocks::<1>(space),
-        }
+        in_blocks!(self.width(), W => self.plain_in_blocks::<W>(space))
     }
 
     fn plain_in_blocks<const W: usize>(&self, space: &Workspace) -> Result<Csr> {
@@ -196,12 +190,7 @@ impl Prolongation<'_> {
 
     /// Returns the smoothed prolongator.
     pub(crate) fn smoothed(&self, space: &Workspace) -> Result<Csr> {
-        match self.width() {
-            6 => self.smoothed_in_blocks::<6>(space),
-            3 => self.smoothed_in_blocks::<3>(space),
-            2 => self.smoothed_in_blocks::<2>(space),
-            _ => self.smoothed_in_blocks::<1>(space),
-        }
+        in_blocks!(self.width(), W => self.smoothed_in_blocks::<W>(space))
     }
 
     fn smoothed_in_blocks<const W: usize>(&self, space: &Workspace) -> Result<Csr> {
