@@ -64,6 +64,7 @@ fn the_examples_of_every_help_text_run_in_an_empty_folder() {
                 .fold(line, |line, size| line.replace(size, "20x20"));
             let line =
                 line.replace("hex27:20x20", "hex27:9x9x9").replace("poisson3d:60x60x60", "poisson3d:9x9x9");
+            let line = line.replace("elasticity3d:20x20x20", "elasticity3d:6x6x6");
             let line =
                 line.replace("scale=20,edges=16000000", "scale=10,edges=16000").replace("n=2000", "n=500");
             let line = line.replace("n=4096", "n=256").replace("31x37x29", "9x9x9");

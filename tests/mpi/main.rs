@@ -25,5 +25,7 @@ mod ranks_partition;
 mod solves;
 
 fn main() -> std::process::ExitCode {
-    common::harness::run(None)
+    // Most of the time these tests wait for processes to start and to end.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    common::harness::run(Some(2 * cores))
 }
