@@ -16,8 +16,9 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The rounding of `n` entries that were assembled from several terms each changes the sum of their products
-/// by about this times sqrt(n) and the sum of the products' magnitudes.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
+/// by about this times sqrt(n) and the sum of the products' magnitudes. Terms that cancel, as those of flat
+/// elements do, are larger than their entry.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
 /// The share of its norm that a vector must keep once the vectors before it are taken out of it.
 const INDEPENDENT: f64 = 1e-8;
 /// Rows that a thread processes as one task.

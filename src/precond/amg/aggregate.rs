@@ -4,9 +4,9 @@
 //! The roots of the aggregates are a maximal independent set at distance two in the graph of strong
 //! connections. In a round each undecided vertex has a key, a hash of its number and the round; it becomes a
 //! root if no key within distance two is larger, and it is decided if a root is that near. Each root takes
-//! its neighbours. Further roots are chosen among the vertices that are left, each with at least two
-//! neighbours that are left. All other vertices join the neighbouring aggregate with the largest sum of
-//! weights. A vertex without strong connections joins that of the largest entry of its row.
+//! its neighbours. For small aggregates, further roots are chosen among the vertices that are left, each with
+//! at least two neighbours that are left. All other vertices join the neighbouring aggregate with the largest
+//! sum of weights. A vertex without strong connections joins that of the largest entry of its row.
 //!
 //! All vertices of a round see the state before it, so the aggregates depend on neither the number of threads
 //! nor the order of the work.
@@ -202,16 +202,18 @@ fn join(of: &[AtomicU32], count: usize, connections: impl Fn(u32, &mut Vec<(u32,
     }
 }
 
-/// Aggregates the vertices of a graph of strong connections.
-pub(super) fn aggregates(strong: &Strong<'_>) -> Aggregates {
+/// Aggregates the vertices of a graph of strong connections, in small aggregates or in large ones.
+pub(super) fn aggregates(strong: &Strong<'_>, small: bool) -> Aggregates {
     let n = strong.vertices();
     let of: Vec<AtomicU32> = collected(n, |_| AtomicU32::new(NONE));
     let is_connected = |vertex: u32| strong.is_connected(vertex);
     let is_free = |vertex: u32| of[vertex as usize].load(Relaxed) == NONE;
     let keys = Keys::of(n);
     let mut count = seed(strong, &roots(strong, &keys, is_connected), &of, 0, 0);
-    let further = roots(strong, &keys, |vertex| is_connected(vertex) && is_free(vertex));
-    count = seed(strong, &further, &of, count, 2);
+    if small {
+        let further = roots(strong, &keys, |vertex| is_connected(vertex) && is_free(vertex));
+        count = seed(strong, &further, &of, count, 2);
+    }
     join(&of, count, |vertex, to| strong.connections(vertex, to));
     // A connected vertex is near a root, unless its root has too few neighbours.
     for vertex in (0..n as u32).filter(|&vertex| is_connected(vertex) && is_free(vertex)) {
@@ -270,13 +272,17 @@ mod tests {
 
     #[test]
     fn every_connected_vertex_is_in_an_aggregate_and_none_is_empty() {
-        for (name, block) in [("poisson2d:50x41", 1), ("hex27:5x5x5,dof=3", 3)] {
+        for (name, block) in [("poisson2d:50x41", 1), ("elasticity3d:8x8x8", 3)] {
             let strong = strong(name, block);
-            let Aggregates { of, count } = aggregates(&strong);
-            let mut sizes = vec![0; count];
-            of.iter().for_each(|of| sizes[*of as usize] += 1);
-            assert!(sizes.iter().all(|size| *size > 0), "{name}");
-            assert!(of.len() > 3 * count, "{name}: {count} of {}", of.len());
+            let [small, large] = [true, false].map(|small| {
+                let Aggregates { of, count } = aggregates(&strong, small);
+                let mut sizes = vec![0; count];
+                of.iter().for_each(|of| sizes[*of as usize] += 1);
+                assert!(sizes.iter().all(|size| *size > 0), "{name}");
+                assert!(of.len() > 3 * count, "{name}: {count} of {}", of.len());
+                count
+            });
+            assert!(small > large, "{name}: {small} small ones, {large} large ones");
         }
     }
 
@@ -287,7 +293,7 @@ mod tests {
             let strong = strong(name, 1);
             let of = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| aggregates(&strong).of)
+                pool.install(|| [true, false].map(|small| aggregates(&strong, small).of))
             };
             let one = of(1);
             assert!((2..5).all(|threads| of(threads) == one), "{name}");

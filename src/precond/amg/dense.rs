@@ -1,9 +1,13 @@
 //! The inverse of the last matrix of a hierarchy.
 //!
-//! The matrix is factored as L D L' without exchanges. A pivot that is not clearly positive is left out: its
-//! unknown stays 0, so that the result is positive semidefinite for any symmetric matrix, and inverts a
-//! semidefinite one on its range. The null space of a singular matrix is thus removed in as few unknowns as
-//! it has dimensions.
+//! The matrix, scaled to a diagonal of ones, is factored as L L' with diagonal pivoting: the largest diagonal
+//! entry that is left is the next pivot, so that small pivots come last. Once no pivot is clearly positive,
+//! the unknowns that are left stay 0. The result is positive semidefinite for any symmetric matrix, and inverts
+//! a semidefinite one on its range: the null space of a singular matrix is removed in as few unknowns as it
+//! has dimensions.
+//!
+//! # Reference
+//! N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, SIAM, 2002, section 10.3.
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
@@ -11,56 +15,102 @@ use rayon::prelude::*;
 
 /// The share of its diagonal entry that a pivot must keep.
 const PIVOT: f64 = 1e-11;
+/// Partial sums of a dot product.
+const LANES: usize = 8;
 
-/// Returns the inverse with all its entries. `matrix` is symmetric; its lower triangle is read.
-pub(super) fn inverse(matrix: &Csr) -> Result<Csr> {
-    let n = matrix.rows();
-    let mut l = vec![0.0; n * n];
-    for row in 0..n {
-        matrix
-            .row(row)
-            .filter(|(column, _)| *column <= row)
-            .for_each(|(column, value)| l[row * n + column] = value);
-    }
-    let mut kept = vec![true; n];
-    // Row by row: L has its rows in `l`, with the square roots of the pivots on the diagonal.
-    for i in 0..n {
-        let (done, rest) = l.split_at_mut(i * n);
-        let own = &mut rest[..=i];
-        for j in 0..i {
-            let other = &done[j * n..=j * n + j];
-            let sum: f64 = own[..j].iter().zip(&other[..j]).map(|(a, b)| a * b).sum();
-            own[j] = if kept[j] { (own[j] - sum) / other[j] } else { 0.0 };
-        }
-        let pivot = own[i] - own[..i].iter().map(|value| value * value).sum::<f64>();
-        kept[i] = pivot > PIVOT * own[i] && pivot.is_finite();
-        own[i] = if kept[i] { pivot.sqrt() } else { 1.0 };
-        if !kept[i] {
-            own[..i].fill(0.0);
+/// Returns the dot product of two arrays of the same length.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
         }
     }
-    let column = |unit: usize| {
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
+/// The factor L of a scaled matrix.
+struct Factor {
+    /// The rows of L of the pivots, in their order.
+    rows: Vec<f64>,
+    /// The unknowns of the pivots.
+    pivots: Vec<usize>,
+}
+
+impl Factor {
+    /// Factors a symmetric matrix of `n` rows with a diagonal of ones or zeros.
+    fn of(a: &[f64], n: usize) -> Factor {
+        // L in the order of the unknowns.
+        let (mut l, mut left) = (vec![0.0; n * n], (0..n).map(|i| a[i * n + i]).collect::<Vec<f64>>());
+        let mut pivots = Vec::with_capacity(n);
+        for step in 0..n {
+            let Some(pivot) = (0..n).max_by(|&i, &j| left[i].total_cmp(&left[j]).then(j.cmp(&i))) else {
+                break;
+            };
+            if left[pivot].is_nan() || left[pivot] <= PIVOT {
+                break;
+            }
+            let root = left[pivot].sqrt();
+            let own = l[pivot * n..pivot * n + step].to_vec();
+            for i in 0..n {
+                if left[i] > 0.0 && i != pivot {
+                    let row = &mut l[i * n..][..=step];
+                    let value = (a[i * n + pivot] - dot(&row[..step], &own)) / root;
+                    row[step] = value;
+                    // Stays positive; -1 marks a pivot.
+                    left[i] = (left[i] - value * value).max(f64::MIN_POSITIVE);
+                }
+            }
+            l[pivot * n + step] = root;
+            left[pivot] = -1.0;
+            pivots.push(pivot);
+        }
+        let rows = pivots.iter().flat_map(|&pivot| &l[pivot * n..][..pivots.len()]).copied().collect();
+        Factor { rows, pivots }
+    }
+
+    /// Solves for the unit vector of a pivot.
+    fn column(&self, unit: usize) -> Vec<f64> {
+        let n = self.pivots.len();
         let mut x = vec![0.0; n];
-        if !kept[unit] {
-            return x;
-        }
         for i in unit..n {
-            let row = &l[i * n..=i * n + i];
-            let sum: f64 = row[unit..i].iter().zip(&x[unit..i]).map(|(a, b)| a * b).sum();
+            let row = &self.rows[i * n..=i * n + i];
             let right = if i == unit { 1.0 } else { 0.0 };
-            x[i] = if kept[i] { (right - sum) / row[i] } else { 0.0 };
+            x[i] = (right - dot(&row[unit..i], &x[unit..i])) / row[i];
         }
         for i in (0..n).rev() {
-            x[i] = if kept[i] { x[i] / l[i * n + i] } else { 0.0 };
+            let row = &self.rows[i * n..=i * n + i];
+            x[i] /= row[i];
             let by = x[i];
-            x[..i].iter_mut().zip(&l[i * n..i * n + i]).for_each(|(x, l)| *x -= l * by);
+            x[..i].iter_mut().zip(row).for_each(|(x, l)| *x -= l * by);
         }
         x
-    };
-    let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).collect();
-    // Both triangles have equal bits.
-    let entry = |row: usize, column: usize| columns[row.min(column)][row.max(column)];
-    let values = (0..n * n).map(|at| entry(at / n, at % n)).collect();
+    }
+}
+
+/// Returns the inverse of a symmetric matrix, with all its entries.
+pub(super) fn inverse(matrix: &Csr) -> Result<Csr> {
+    let n = matrix.rows();
+    let scale = |diagonal: f64| if diagonal > 0.0 { 1.0 / diagonal.sqrt() } else { 0.0 };
+    let scale: Vec<f64> = matrix.diagonal().into_iter().map(scale).collect();
+    let mut scaled = vec![0.0; n * n];
+    for row in 0..n {
+        for (column, value) in matrix.row(row) {
+            scaled[row * n + column] = value * (scale[row] * scale[column]);
+        }
+    }
+    let factor = Factor::of(&scaled, n);
+    let columns: Vec<Vec<f64>> =
+        (0..factor.pivots.len()).into_par_iter().map(|unit| factor.column(unit)).collect();
+    let mut values = vec![0.0; n * n];
+    for (j, &column) in factor.pivots.iter().enumerate() {
+        for (i, &row) in factor.pivots.iter().enumerate() {
+            // Both triangles have equal bits.
+            values[row * n + column] = columns[i.min(j)][i.max(j)] * (scale[row] * scale[column]);
+        }
+    }
     let offsets = Offsets::narrowest((0..=n as u64).map(|row| row * n as u64).collect());
     Csr::new(n, n, offsets, (0..n * n).map(|at| (at % n) as u32).collect(), Values::F64(values))
 }

@@ -3,7 +3,7 @@
 use super::aggregate::{Aggregates, aggregates};
 use super::dense::inverse;
 use super::smoothed::{
-    Prolongation, SAFETY, galerkin, largest_eigenvalue, predicted_entries, reciprocals, row_sum_bound,
+    Prolongation, SAFETY, STEPS, galerkin, largest_eigenvalue, predicted_entries, reciprocals, row_sum_bound,
 };
 use super::strength::Norms;
 use super::tentative::Tentative;
@@ -43,6 +43,8 @@ pub(super) struct Options {
     pub coarse: usize,
     /// The most levels.
     pub levels: usize,
+    /// Whether aggregates are small.
+    pub small: bool,
     /// Whether prolongators are smoothed.
     pub smooths: bool,
 }
@@ -94,7 +96,7 @@ impl Hierarchy {
             let all = Rows::of(&matrix);
             let rows = |row: usize| all.row(row);
             let bound = row_sum_bound(rows, &inverse);
-            let estimate = largest_eigenvalue(rows, &inverse, bound);
+            let estimate = largest_eigenvalue(rows, &inverse, bound, STEPS);
             laps.end("eigenvalue");
             let largest = if estimate > 0.0 { bound.min(SAFETY * estimate) } else { bound };
             let last = |matrix, inverse| Last::Matrix(matrix, inverse, largest);
@@ -108,7 +110,7 @@ impl Hierarchy {
                 strong = norms.relatively_strong(&space)?;
             }
             laps.end("strength");
-            let aggregates = aggregates(&strong);
+            let aggregates = aggregates(&strong, options.small);
             laps.end("aggregates");
             let next = aggregates.count * near_null.cols();
             if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {

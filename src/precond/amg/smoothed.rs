@@ -19,8 +19,10 @@ use rayon::prelude::*;
 const KEPT: f64 = 0.5;
 /// The factor on an estimate of the largest eigenvalue, which is a lower bound.
 pub(super) const SAFETY: f64 = 1.1;
-/// Steps of Lanczos' process.
-const STEPS: usize = 12;
+/// Steps of Lanczos' process for an estimate that the smoother needs.
+pub(super) const STEPS: usize = 12;
+/// Steps for an estimate that affects the prolongator alone.
+const FEW_STEPS: usize = 6;
 /// The rows and columns of a matrix that are tried first.
 const FIRST: usize = 1 << 13;
 /// Elements that a thread processes as one task.
@@ -57,22 +59,24 @@ pub(super) fn largest_eigenvalue<R: Iterator<Item = (usize, f64)>>(
     rows: impl Fn(usize) -> R + Sync,
     inverse: &[f64],
     bound: f64,
+    steps: usize,
 ) -> f64 {
     if inverse.len() > 2 * FIRST {
-        let found = by_lanczos(&rows, &inverse[..FIRST], bound);
+        let found = by_lanczos(&rows, &inverse[..FIRST], bound, steps);
         if found == bound {
             return bound;
         }
     }
-    by_lanczos(&rows, inverse, bound)
+    by_lanczos(&rows, inverse, bound, steps)
 }
 
-/// Estimates the largest eigenvalue of as many rows and columns as there are elements of `inverse`, by steps
-/// of Lanczos' process, in the inner product x' D y.
+/// Estimates the largest eigenvalue of as many rows and columns as there are elements of `inverse`, by `most`
+/// steps of Lanczos' process, in the inner product x' D y.
 fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
     rows: &(impl Fn(usize) -> R + Sync),
     inverse: &[f64],
     bound: f64,
+    most: usize,
 ) -> f64 {
     let n = inverse.len();
     // Numbers from -1 to 1 by a multiplicative hash.
@@ -83,7 +87,7 @@ fn by_lanczos<R: Iterator<Item = (usize, f64)>>(
     let mut norm = summed(&mut u, |i, u| *u * *u / inverse[i]).sqrt();
     let (mut norm_before, mut beta, mut steps) = (1.0, 0.0, Vec::new());
     let mut found = 1.0;
-    for _ in 0..STEPS.min(n) {
+    for _ in 0..most.min(n) {
         // v = D^-1 A u / norm - beta v / norm_before
         let alpha = summed(&mut v, |row, v| {
             let element = |column: usize| u.get(column).copied().unwrap_or(0.0);
@@ -202,7 +206,7 @@ impl Prolongation<'_> {
         let row = |row: usize| rows.row(row);
         let largest = match filtered {
             None => self.largest,
-            Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse)),
+            Some(_) => largest_eigenvalue(row, inverse, row_sum_bound(row, inverse), FEW_STEPS),
         };
         let omega = 4.0 / 3.0 / largest;
         let blocks = self.tentative.entries.cols() / W;
@@ -316,7 +320,7 @@ mod tests {
             largest = x.iter().map(|x| x * x).sum::<f64>().sqrt();
             x.iter_mut().for_each(|x| *x /= largest);
         }
-        (largest_eigenvalue(rows, &inverse, bound), largest)
+        (largest_eigenvalue(rows, &inverse, bound, STEPS), largest)
     }
 
     #[test]
