@@ -9,7 +9,7 @@ must be installed for them:
 
   product, cg, pagerank, markov   scipy, scipy-blocks, cupy, mkl, mkl-blocks
   product, cg                     eigen, petsc, petsc-blocks
-  cg with multigrid               amgcl, amgcl:f32, pyamg, petsc-gamg
+  cg with multigrid               amgcl, amgcl:f32, pyamg, petsc-gamg, petsc-hypre
   minres                          scipy, cupy
   product                         numpy-rows (a Python loop over rows), numpy-dense
   product on a GPU                numba:scalar, numba:vector
@@ -50,6 +50,7 @@ LIBRARIES = {
     "amgcl": lambda precision: rivals_compiled.Amgcl(THREADS, precision or "f64"),
     "pyamg": lambda _: rivals.PyAmg(THREADS),
     "petsc-gamg": lambda _: rivals_compiled.Petsc(THREADS, "", "-pc_type gamg"),
+    "petsc-hypre": lambda _: rivals_compiled.Petsc(THREADS, "", "-pc_type hypre"),
     "graphblas": lambda _: rivals_compiled.GraphBlas(THREADS),
     "networkit": lambda _: rivals_compiled.NetworKit(THREADS),
     "igraph": lambda _: rivals_compiled.Igraph(THREADS),

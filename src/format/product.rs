@@ -253,6 +253,11 @@ impl Unjoined {
         Ok(Unjoined { tasks, rows: places })
     }
 
+    /// Returns the most blocks of a row.
+    fn longest(&self) -> usize {
+        self.rows.par_iter().with_min_len(ROWS).map(|row| row[2] as usize).max().unwrap_or(0)
+    }
+
     /// Returns the blocks of a row.
     #[inline(always)]
     fn row<const W: usize>(&self, row: usize) -> impl Iterator<Item = (u32, &[f64; W])> {
@@ -282,7 +287,7 @@ impl Workspace {
     }
 
     /// Makes the rows of a matrix, each sorted by column if `sorts`. Rows are divided among threads by their
-    /// `work`, which need not be exact.
+    /// `work`, which need not be exact; `most` is at least the number of their blocks.
     fn tasks<const W: usize>(
         &self,
         (rows, blocks): (usize, usize),
@@ -314,9 +319,9 @@ impl Workspace {
     #[cfg(test)]
     pub(crate) fn product(&self, a: &Csr, b: &Csr) -> Result<Csr> {
         assert_eq!(a.cols(), b.rows(), "the columns of the first matrix are the rows of the second");
-        self.made_by_rows::<1>((a.rows(), b.cols()), additions(a, b, 1), |row, sum| {
-            add_product(row, a, b, sum)
-        })
+        let longest = longest_row(b);
+        let most = |row: usize| a.row_range(row).len() * longest;
+        self.made_by_rows::<1>((a.rows(), b.cols()), most, |row, sum| add_product(row, a, b, sum))
     }
 
     /// Returns the product of three matrices in double precision, whose sizes must fit: A (B C). The entries
@@ -331,23 +336,27 @@ impl Workspace {
         let size = (b.rows(), c.cols() / W);
         let fill = |row: usize, sum: &mut RowSum<'_, W>| add_product(row, b, c, sum);
         let work = |row: usize| b.row_range(row).len();
-        let later = self.tasks(size, (work, additions(b, c, W)), fill, false)?;
+        let longest = longest_row(c).div_ceil(W);
+        let later = self.tasks(size, (work, |row| work(row) * longest), fill, false)?;
         let later = Unjoined::of(later, b.rows())?;
-        let rows = Rows::of(a);
-        let most = |row: usize| a.row_columns(row).iter().map(|&j| later.rows[j as usize][2] as usize).sum();
-        let product = self.made_by_rows((a.rows(), size.1), most, |row, sum| {
+        let (rows, longest) = (Rows::of(a), later.longest());
+        let work = |row: usize| a.row_range(row).len();
+        let fill = |row: usize, sum: &mut RowSum<'_, W>| {
             for (j, a) in rows.row(row) {
                 later.row::<W>(j).for_each(|(block, values)| sum.add(block, values.map(|value| a * value)));
             }
-        })?;
-        lock(&self.0).extend(later.tasks);
+        };
+        let made = self.tasks((a.rows(), size.1), (work, |row| work(row) * longest), fill, true)?;
+        let product = joined::<W>((a.rows(), size.1 * W), &made)?;
+        lock(&self.0).extend(made.into_iter().chain(later.tasks));
         Ok(product)
     }
 }
 
-/// Returns the additions to a row of a product, in blocks of `width` columns.
-fn additions<'a>(a: &'a Csr, b: &'a Csr, width: usize) -> impl Fn(usize) -> usize + Sync + use<'a> {
-    move |row| a.row_columns(row).iter().map(|&j| b.row_range(j as usize).len() / width).sum()
+/// Returns the entries of the longest row.
+fn longest_row(matrix: &Csr) -> usize {
+    let length = |row: usize| matrix.row_range(row).len();
+    (0..matrix.rows()).into_par_iter().with_min_len(ROWS).map(length).max().unwrap_or(0)
 }
 
 /// Adds a row of a product.

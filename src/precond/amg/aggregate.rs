@@ -4,9 +4,8 @@
 //! The roots of the aggregates are a maximal independent set at distance two in the graph of strong
 //! connections. In a round each undecided vertex has a key, a hash of its number and the round; it becomes a
 //! root if no key within distance two is larger, and it is decided if a root is that near. Each root takes
-//! its neighbours. For small aggregates, further roots are chosen among the vertices that are left, each with
-//! at least two neighbours that are left. All other vertices join the neighbouring aggregate with the largest
-//! sum of weights. A vertex without strong connections joins that of the largest entry of its row.
+//! its neighbours. All other vertices join the neighbouring aggregate with the largest sum of weights. A
+//! vertex without strong connections joins that of the largest entry of its row.
 //!
 //! All vertices of a round see the state before it, so the aggregates depend on neither the number of threads
 //! nor the order of the work.
@@ -53,36 +52,16 @@ struct Open {
     changing: Vec<u32>,
 }
 
-/// The keys of all vertices.
-struct Keys {
-    keys: Vec<AtomicU64>,
-    /// The largest key of a vertex and its neighbours.
-    nearest: Vec<AtomicU64>,
-}
-
-impl Keys {
-    fn of(vertices: usize) -> Keys {
-        let decided = || collected(vertices, |_| AtomicU64::new(DECIDED));
-        Keys { keys: decided(), nearest: decided() }
-    }
-}
-
-/// Returns a maximal independent set at distance two of the vertices that take part, in increasing order.
-fn roots(
-    strong: &Strong<'_>,
-    Keys { keys, nearest }: &Keys,
-    takes_part: impl Fn(u32) -> bool + Sync,
-) -> Vec<u32> {
+/// Returns a maximal independent set at distance two of the vertices with a connection, in increasing order.
+fn roots(strong: &Strong<'_>) -> Vec<u32> {
     let n = strong.vertices();
+    // The keys of all vertices, and the largest keys of a vertex and its neighbours.
+    let [keys, nearest] = [(), ()].map(|()| collected(n, |_| AtomicU64::new(DECIDED)));
     let at = |of: &[AtomicU64], vertex: u32| of[vertex as usize].load(Relaxed);
     let is_open = |key: u64| key != ROOT && key != DECIDED;
     let vertices = |task: usize| (task * TASK) as u32..((task + 1) * TASK).min(n) as u32;
     let begin = |task: usize| {
-        for vertex in vertices(task) {
-            keys[vertex as usize].store(DECIDED, Relaxed);
-            nearest[vertex as usize].store(DECIDED, Relaxed);
-        }
-        let undecided: Vec<u32> = vertices(task).filter(|&vertex| takes_part(vertex)).collect();
+        let undecided: Vec<u32> = vertices(task).filter(|&vertex| strong.is_connected(vertex)).collect();
         Open { changing: undecided.clone(), undecided }
     };
     let mut open: Vec<Open> = (0..n.div_ceil(TASK)).into_par_iter().map(begin).collect();
@@ -98,45 +77,27 @@ fn roots(
         });
         open.par_iter_mut().for_each(|open| {
             open.changing.retain(|&vertex| {
-                let found = strong.largest(vertex, |other| at(keys, other));
+                let found = strong.largest(vertex, |other| at(&keys, other));
                 nearest[vertex as usize].store(found, Relaxed);
                 is_open(found)
             });
         });
         open.par_iter_mut().for_each(|open| {
             open.undecided.retain(|&vertex| {
-                let found = strong.largest(vertex, |other| at(nearest, other));
+                let found = strong.largest(vertex, |other| at(&nearest, other));
                 if found == ROOT {
                     keys[vertex as usize].store(DECIDED, Relaxed);
-                } else if found == at(keys, vertex) {
+                } else if found == at(&keys, vertex) {
                     keys[vertex as usize].store(ROOT, Relaxed);
                 }
-                is_open(at(keys, vertex))
+                is_open(at(&keys, vertex))
             });
         });
     }
     let of_task =
-        |task: usize| -> Vec<u32> { vertices(task).filter(|&vertex| at(keys, vertex) == ROOT).collect() };
+        |task: usize| -> Vec<u32> { vertices(task).filter(|&vertex| at(&keys, vertex) == ROOT).collect() };
     let of_tasks: Vec<Vec<u32>> = (0..n.div_ceil(TASK)).into_par_iter().map(of_task).collect();
     of_tasks.concat()
-}
-
-/// Lets each root with at least `least` free neighbours take them all. A vertex next to two roots, which a
-/// graph that is not quite symmetric may have, belongs to the first of them.
-fn seed(strong: &Strong<'_>, roots: &[u32], of: &[AtomicU32], count: usize, least: usize) -> usize {
-    let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
-    let takes = |root: &u32| strong.neighbours(*root).filter(is_free).count() >= least;
-    let kept: Vec<u32> = roots.par_iter().with_min_len(TASK).copied().filter(takes).collect();
-    kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
-        // Earlier aggregates have smaller numbers.
-        for vertex in strong.neighbours(root) {
-            of[vertex as usize].fetch_min((count + number) as u32, Relaxed);
-        }
-    });
-    kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
-        of[root as usize].store((count + number) as u32, Relaxed);
-    });
-    count + kept.len()
 }
 
 /// Returns the aggregate whose connections have the largest sum of weights; of equal ones the smallest.
@@ -202,21 +163,25 @@ fn join(of: &[AtomicU32], count: usize, connections: impl Fn(u32, &mut Vec<(u32,
     }
 }
 
-/// Aggregates the vertices of a graph of strong connections, in small aggregates or in large ones.
-pub(super) fn aggregates(strong: &Strong<'_>, small: bool) -> Aggregates {
+/// Aggregates the vertices of a graph of strong connections.
+pub(super) fn aggregates(strong: &Strong<'_>) -> Aggregates {
     let n = strong.vertices();
     let of: Vec<AtomicU32> = collected(n, |_| AtomicU32::new(NONE));
-    let is_connected = |vertex: u32| strong.is_connected(vertex);
     let is_free = |vertex: u32| of[vertex as usize].load(Relaxed) == NONE;
-    let keys = Keys::of(n);
-    let mut count = seed(strong, &roots(strong, &keys, is_connected), &of, 0, 0);
-    if small {
-        let further = roots(strong, &keys, |vertex| is_connected(vertex) && is_free(vertex));
-        count = seed(strong, &further, &of, count, 2);
-    }
+    let roots = roots(strong);
+    // A vertex next to two roots, which a graph that is not quite symmetric may have, belongs to the first.
+    roots.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
+        for vertex in strong.neighbours(root) {
+            of[vertex as usize].fetch_min(number as u32, Relaxed);
+        }
+    });
+    roots.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
+        of[root as usize].store(number as u32, Relaxed);
+    });
+    let mut count = roots.len();
     join(&of, count, |vertex, to| strong.connections(vertex, to));
-    // A connected vertex is near a root, unless its root has too few neighbours.
-    for vertex in (0..n as u32).filter(|&vertex| is_connected(vertex) && is_free(vertex)) {
+    // A connected vertex is near a root, unless the graph is not symmetric.
+    for vertex in (0..n as u32).filter(|&vertex| is_free(vertex) && strong.is_connected(vertex)) {
         of[vertex as usize].store(count as u32, Relaxed);
         count += 1;
     }
@@ -247,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_roots_are_within_two_connections_and_every_vertex_is_near_one() {
+    fn no_two_roots_are_within_two_connections_and_every_connected_vertex_is_near_one() {
         // A A' is a symmetric graph with hubs.
         let hubs = in_double(source::load("rmat:scale=9,edges=900").unwrap().matrix);
         let hubs = Workspace::default().product(&hubs, &hubs.transposed().unwrap()).unwrap();
@@ -256,7 +221,7 @@ mod tests {
             let degree = |vertex: u32| strong.neighbours(vertex).count();
             let connections: usize = (0..strong.vertices() as u32).map(degree).sum();
             assert!(connections > 2 * strong.vertices(), "{name}: {connections}");
-            let found = roots(&strong, &Keys::of(strong.vertices()), |_| true);
+            let found = roots(&strong);
             let mut near = vec![0; strong.vertices()];
             for &root in &found {
                 let around = strong.neighbours(root).chain([root]);
@@ -266,7 +231,8 @@ mod tests {
             let is_near = |vertex: u32| {
                 near[vertex as usize] > 0 || strong.neighbours(vertex).any(|other| near[other as usize] > 0)
             };
-            assert!((0..strong.vertices() as u32).all(is_near), "{name}");
+            let mut connected = (0..strong.vertices() as u32).filter(|&vertex| strong.is_connected(vertex));
+            assert!(connected.all(is_near), "{name}");
         }
     }
 
@@ -274,15 +240,11 @@ mod tests {
     fn every_connected_vertex_is_in_an_aggregate_and_none_is_empty() {
         for (name, block) in [("poisson2d:50x41", 1), ("elasticity3d:8x8x8", 3)] {
             let strong = strong(name, block);
-            let [small, large] = [true, false].map(|small| {
-                let Aggregates { of, count } = aggregates(&strong, small);
-                let mut sizes = vec![0; count];
-                of.iter().for_each(|of| sizes[*of as usize] += 1);
-                assert!(sizes.iter().all(|size| *size > 0), "{name}");
-                assert!(of.len() > 3 * count, "{name}: {count} of {}", of.len());
-                count
-            });
-            assert!(small > large, "{name}: {small} small ones, {large} large ones");
+            let Aggregates { of, count } = aggregates(&strong);
+            let mut sizes = vec![0; count];
+            of.iter().for_each(|of| sizes[*of as usize] += 1);
+            assert!(sizes.iter().all(|size| *size > 0), "{name}");
+            assert!(of.len() > 3 * count, "{name}: {count} of {}", of.len());
         }
     }
 
@@ -293,7 +255,7 @@ mod tests {
             let strong = strong(name, 1);
             let of = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| [true, false].map(|small| aggregates(&strong, small).of))
+                pool.install(|| aggregates(&strong).of)
             };
             let one = of(1);
             assert!((2..5).all(|threads| of(threads) == one), "{name}");

@@ -43,8 +43,6 @@ pub(super) struct Options {
     pub coarse: usize,
     /// The most levels.
     pub levels: usize,
-    /// Whether aggregates are small.
-    pub small: bool,
     /// Whether prolongators are smoothed.
     pub smooths: bool,
 }
@@ -110,7 +108,7 @@ impl Hierarchy {
                 strong = norms.relatively_strong(&space)?;
             }
             laps.end("strength");
-            let aggregates = aggregates(&strong, options.small);
+            let aggregates = aggregates(&strong);
             laps.end("aggregates");
             let next = aggregates.count * near_null.cols();
             if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {

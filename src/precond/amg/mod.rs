@@ -63,18 +63,13 @@ impl Construction for Row {
     const SUMMARY: &'static str = "algebraic multigrid: few iterations for any size of mesh";
     const PARAMS: &'static [Param] = &[
         Param::new("degree", Kind::Whole(1, 2), "products of each smoothing step").or("2"),
-        Param::word("cycle", &["v", "w"], "w: levels between the first and the last are visited twice"),
+        Param::word("cycle", &["w", "v"], "v: each level is visited once, not twice"),
         Param::new(
             "strength",
             STRENGTH,
             "least weight of a strong connection; auto: 0.08, or 0.02 if a node has several unknowns",
         )
         .or("auto"),
-        Param::word(
-            "aggregates",
-            &["large", "small"],
-            "small: fewer iterations, larger levels and a longer setup",
-        ),
         Param::new("coarse", Kind::Whole(1, 2000), "most unknowns of the last level").or("500"),
         Param::new("levels", Kind::Whole(1, 20), "most levels").or("20"),
         Param::word("prolongator", &["smoothed", "plain"], "plain: less work, more iterations"),
@@ -142,7 +137,6 @@ impl Construction for Row {
             strength: params.find_real("strength").unwrap_or(if block == 1 { SINGLE } else { SEVERAL }),
             coarse: params.whole("coarse") as usize,
             levels: params.whole("levels") as usize,
-            small: params.word("aggregates") == Some("small"),
             smooths: params.word("prolongator") == Some("smoothed"),
         };
         let (matrix, scale) = scaled(matrix)?;

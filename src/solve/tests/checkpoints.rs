@@ -47,7 +47,7 @@ impl Case {
     fn with_every_preconditioner<D: Host>() -> Vec<Case> {
         // Multigrid would end before the cuts.
         let weak = |p: Preconditioner| match p.name() {
-            "amg" => preconditioner("amg:prolongator=plain,coarse=20,degree=1"),
+            "amg" => preconditioner("amg:cycle=v,prolongator=plain,coarse=20,degree=1"),
             _ => p,
         };
         let here = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu());

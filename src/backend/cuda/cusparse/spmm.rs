@@ -2,6 +2,11 @@
 //!
 //! The library prepares for a number of columns: its buffer and what it has learnt from the matrix belong to
 //! a descriptor, so each number of columns has its own, over the same arrays.
+//!
+//! # A race in the library
+//! Algorithm csr3 multiplies one column by a kernel, `csrmv_v3_kernel`, whose threads race for shared memory:
+//! compute-sanitizer's racecheck reports it in CUDA 13.0, and about one run of four of the conformance tests
+//! found the last row of a small product missing. One column is therefore multiplied by csr2.
 
 use super::handles::{ColumnsDescriptor, Handle, MatrixDescriptor};
 use super::{
@@ -195,6 +200,12 @@ impl SpmmOperator {
         (alpha, x): (f64, &CudaVector<T>),
         (beta, y): (f64, &CudaVector<T>),
     ) -> Result<usize> {
+        let algorithm = match self.algorithm {
+            sys::cusparseSpMMAlg_t::CUSPARSE_SPMM_CSR_ALG3 if x.k() == 1 => {
+                sys::cusparseSpMMAlg_t::CUSPARSE_SPMM_CSR_ALG2
+            }
+            other => other,
+        };
         let (x, y) = (ColumnsDescriptor::new(x)?, ColumnsDescriptor::new(y)?);
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         let (alpha, beta) = (std::ptr::from_ref(&alpha).cast::<c_void>(), std::ptr::from_ref(&beta).cast());
@@ -217,7 +228,7 @@ impl SpmmOperator {
                             beta,
                             y.0,
                             data_type::<T>(),
-                            self.algorithm,
+                            algorithm,
                             $last,
                         )
                     },
