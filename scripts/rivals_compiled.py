@@ -126,7 +126,8 @@ class Petsc(Program):
 
     def run(self, file, answer, what, rtol=1e-8):
         run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
-        kind = ["-mat_type", "baij", "-mat_block_size", str(self.size)] if self.size > 1 else ["-mat_type", "aij"]
+        # GAMG takes no matrix in blocks, but the size of the blocks.
+        kind = ["-mat_type", "aij" if self.precond or self.size == 1 else "baij", "-mat_block_size", str(self.size)]
         options = ["-products"] if what == "products" else what.split()
         command = [*run, file, answer, *kind, "-ksp_rtol", repr(rtol), *options]
         return json_of(command, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

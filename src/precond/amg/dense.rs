@@ -2,9 +2,9 @@
 //!
 //! The matrix, scaled to a diagonal of ones, is factored as L L' with diagonal pivoting: the largest diagonal
 //! entry that is left is the next pivot, so that small pivots come last. Once no pivot is clearly positive,
-//! the unknowns that are left stay 0. The result is positive semidefinite for any symmetric matrix, and inverts
-//! a semidefinite one on its range: the null space of a singular matrix is removed in as few unknowns as it
-//! has dimensions.
+//! the unknowns that are left stay 0. The result is positive semidefinite for any symmetric matrix, and
+//! inverts a semidefinite one on its range: the null space of a singular matrix is removed in as few unknowns
+//! as it has dimensions.
 //!
 //! # Reference
 //! N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, SIAM, 2002, section 10.3.

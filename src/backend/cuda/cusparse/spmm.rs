@@ -3,10 +3,11 @@
 //! The library prepares for a number of columns: its buffer and what it has learnt from the matrix belong to
 //! a descriptor, so each number of columns has its own, over the same arrays.
 //!
-//! # A race in the library
-//! Algorithm csr3 multiplies one column by a kernel, `csrmv_v3_kernel`, whose threads race for shared memory:
-//! compute-sanitizer's racecheck reports it in CUDA 13.0, and about one run of four of the conformance tests
-//! found the last row of a small product missing. One column is therefore multiplied by csr2.
+//! # One column
+//! In one of three runs of the conformance tests on an H200 with CUDA 13.0, a product of one column by
+//! algorithm csr3 lacked its last row. The cause is not known: racecheck reports races in the library's
+//! kernel `csrmv_v3_kernel`, but for its other algorithms, too, which were never seen to fail. csr3 is meant
+//! for several columns, so one column is multiplied by csr2.
 
 use super::handles::{ColumnsDescriptor, Handle, MatrixDescriptor};
 use super::{
