@@ -90,7 +90,8 @@ class Amgcl(Eigen):
 
 class Petsc(Program):
     """PETSc with a process for each thread of other programs. Preconditioners are options, such as "-pc_type
-    jacobi"; the matrix is in rows, or in blocks of one size."""
+    jacobi". The matrix is in rows, or in blocks of one size; with a preconditioner it is in rows, and the
+    size of the blocks is given, because GAMG refuses matrices in blocks."""
     none = "-pc_type none"
 
     def __init__(self, threads, blocks=None, precond=None):
@@ -105,10 +106,10 @@ class Petsc(Program):
         command = ["mpicc", "-O3", *include, os.path.join(HERE, "native", "petsc.c"), f"-L{lib}", f"-Wl,-rpath,{lib}"]
         self.program = compiled("petsc", [*command, f"-l{name}", "-lm"])
         self.processes, self.blocks = threads, blocks
-        form = "AIJ" if blocks is None else "BAIJ"
-        self.name = f"PETSc {form} ({threads} processes)"
+        self.form = "aij" if blocks is None or precond else "baij"
+        self.name = f"PETSc {self.form.upper()} ({threads} processes)"
         version = json_of([self.program, "-version_only"])["version"]
-        self.version = " ".join(filter(None, [f"PETSc {version} {form}", precond])) + f", {threads} processes"
+        self.version = " ".join(filter(None, [f"PETSc {version} {self.form.upper()}", precond])) + f", {threads} processes"
 
     def write(self, a, b):
         from rivals import block_size, unknowns
@@ -126,8 +127,8 @@ class Petsc(Program):
 
     def run(self, file, answer, what, rtol=1e-8):
         run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
-        # GAMG takes no matrix in blocks, but the size of the blocks.
-        kind = ["-mat_type", "aij" if self.precond or self.size == 1 else "baij", "-mat_block_size", str(self.size)]
+        form = "aij" if self.size == 1 else self.form
+        kind = ["-mat_type", form, "-mat_block_size", str(self.size)]
         options = ["-products"] if what == "products" else what.split()
         command = [*run, file, answer, *kind, "-ksp_rtol", repr(rtol), *options]
         return json_of(command, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

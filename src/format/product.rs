@@ -287,7 +287,7 @@ impl Workspace {
     }
 
     /// Makes the rows of a matrix, each sorted by column if `sorts`. Rows are divided among threads by their
-    /// `work`, which need not be exact; `most` is at least the number of their blocks.
+    /// `work`, which need not be exact; `most` is at least the number of blocks of each.
     fn tasks<const W: usize>(
         &self,
         (rows, blocks): (usize, usize),
@@ -340,13 +340,13 @@ impl Workspace {
         let later = self.tasks(size, (work, |row| work(row) * longest), fill, false)?;
         let later = Unjoined::of(later, b.rows())?;
         let (rows, longest) = (Rows::of(a), later.longest());
-        let work = |row: usize| a.row_range(row).len();
+        let most = |row: usize| a.row_range(row).len() * longest;
         let fill = |row: usize, sum: &mut RowSum<'_, W>| {
             for (j, a) in rows.row(row) {
                 later.row::<W>(j).for_each(|(block, values)| sum.add(block, values.map(|value| a * value)));
             }
         };
-        let made = self.tasks((a.rows(), size.1), (work, |row| work(row) * longest), fill, true)?;
+        let made = self.tasks((a.rows(), size.1), (&most, &most), fill, true)?;
         let product = joined::<W>((a.rows(), size.1 * W), &made)?;
         lock(&self.0).extend(made.into_iter().chain(later.tasks));
         Ok(product)

@@ -27,5 +27,6 @@ mod solves;
 fn main() -> std::process::ExitCode {
     // Most of the time these tests wait for processes to start and to end.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    common::harness::run(Some(2 * cores))
+    let given = std::env::args().any(|argument| argument.starts_with("--test-threads"));
+    common::harness::run((!given).then_some(2 * cores))
 }

@@ -16,8 +16,10 @@
 //! symmetric.
 //!
 //! # Cost
-//! On each level 2 products for every degree of the smoother, one with P and one with P'. Products take their
-//! sums with other vectors along, so that few passes over vectors are left.
+//! For each visit of a level 2 products for every degree of the smoother, one with P and one with P'.
+//! Products take their sums with other vectors along, so that few passes over vectors are left. A W-cycle
+//! visits the levels between the first and the last twice as often as the level before, and computes a
+//! residual between two visits.
 //!
 //! # Reference
 //! J. Lottes, Optimal polynomial smoothers for multigrid V-cycles, Numer. Linear Algebra Appl. 30, 2023.

@@ -43,13 +43,15 @@ impl Factor {
     /// Factors a symmetric matrix of `n` rows with a diagonal of ones or zeros.
     fn of(a: &[f64], n: usize) -> Factor {
         // L in the order of the unknowns.
-        let (mut l, mut left) = (vec![0.0; n * n], (0..n).map(|i| a[i * n + i]).collect::<Vec<f64>>());
+        let mut l = vec![0.0; n * n];
+        // NaN is no pivot, either.
+        let mut left: Vec<f64> = (0..n).map(|i| a[i * n + i].max(0.0)).collect();
         let mut pivots = Vec::with_capacity(n);
         for step in 0..n {
             let Some(pivot) = (0..n).max_by(|&i, &j| left[i].total_cmp(&left[j]).then(j.cmp(&i))) else {
                 break;
             };
-            if left[pivot].is_nan() || left[pivot] <= PIVOT {
+            if left[pivot] <= PIVOT {
                 break;
             }
             let root = left[pivot].sqrt();
@@ -59,7 +61,7 @@ impl Factor {
                     let row = &mut l[i * n..][..=step];
                     let value = (a[i * n + pivot] - dot(&row[..step], &own)) / root;
                     row[step] = value;
-                    // Stays positive; -1 marks a pivot.
+                    // Stays positive, also if it was NaN; -1 marks a pivot.
                     left[i] = (left[i] - value * value).max(f64::MIN_POSITIVE);
                 }
             }
@@ -136,5 +138,17 @@ mod tests {
     fn a_definite_matrix_is_inverted_and_a_singular_one_on_its_range() {
         assert!(fault("poisson2d:9x8") < 1e-12);
         assert!(fault("poisson2d:9x8,boundary=neumann") < 1e-12);
+        // A floating elastic body, with three dimensions of rigid-body modes.
+        assert!(fault("delaunay2d:n=60,unknowns=2,boundary=neumann") < 1e-9);
+    }
+
+    #[test]
+    fn unknowns_without_a_positive_diagonal_stay_zero() {
+        let offsets = Offsets::narrowest(vec![0, 2, 4, 5]);
+        let values = Values::F64(vec![4.0, 1.0, 1.0, f64::NAN, -1.0]);
+        let x = inverse(&Csr::new(3, 3, offsets, vec![0, 1, 0, 1, 2], values).unwrap()).unwrap();
+        for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
+            assert_eq!(x.get(i, j), Some(if (i, j) == (0, 0) { 0.25 } else { 0.0 }), "{i}, {j}");
+        }
     }
 }

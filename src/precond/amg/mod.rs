@@ -63,7 +63,11 @@ impl Construction for Row {
     const SUMMARY: &'static str = "algebraic multigrid: few iterations for any size of mesh";
     const PARAMS: &'static [Param] = &[
         Param::new("degree", Kind::Whole(1, 2), "products of each smoothing step").or("2"),
-        Param::word("cycle", &["w", "v"], "v: each level is visited once, not twice"),
+        Param::word(
+            "cycle",
+            &["w", "v"],
+            "v: the levels between the first and the last are visited once, not twice",
+        ),
         Param::new(
             "strength",
             STRENGTH,

@@ -68,7 +68,7 @@ fn all() -> Vec<Preconditioner> {
         "chebyshev:degree=1",
         "amg:precision=f64",
         "amg:precision=f64,coarse=4,block=1",
-        "amg:precision=f64,coarse=4,cycle=w,degree=1",
+        "amg:precision=f64,coarse=4,cycle=v,degree=1",
     ];
     let more = more.iter().map(|typed| typed.parse().unwrap());
     // The levels of amg are in single precision unless it is told otherwise.
@@ -394,7 +394,7 @@ fn a_matrix_times_a_number_has_the_multigrid_cycle_divided_by_it() {
     let values = (0..matrix.nnz()).map(|at| factor * matrix.values().get(at)).collect();
     let larger = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).unwrap());
     let [b, y] = [3, 4].map(|seed| reals(seed, n));
-    for precond in ["amg:coarse=40", "amg:coarse=40,degree=1,cycle=w", "amg:levels=2", "amg:precision=f64"] {
+    for precond in ["amg:coarse=40", "amg:coarse=40,degree=1,cycle=v", "amg:levels=2", "amg:precision=f64"] {
         let applied = |matrix: &Arc<Csr>, alpha: f64| {
             let m = build::<_, f64>(&cpu, preconditioner(precond), matrix);
             apply(&cpu, &m, (alpha, 0.25), &b, &y)

@@ -6,8 +6,8 @@
 //! # One column
 //! In one of three runs of the conformance tests on an H200 with CUDA 13.0, a product of one column by
 //! algorithm csr3 lacked its last row. The cause is not known: racecheck reports races in the library's
-//! kernel `csrmv_v3_kernel`, but for its other algorithms, too, which were never seen to fail. csr3 is meant
-//! for several columns, so one column is multiplied by csr2.
+//! kernel `csrmv_v3_kernel`, but also for algorithms that were never seen to fail. csr2 is one of these, so
+//! it multiplies one column in place of csr3.
 
 use super::handles::{ColumnsDescriptor, Handle, MatrixDescriptor};
 use super::{
